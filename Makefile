@@ -1,0 +1,46 @@
+# Two commands do everything: `make demo` (the system at work, offline) and `make test`.
+# Each bootstraps its own environment in .venv; nothing outside this folder is touched.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+MODEL  := models/moderation-light/build/model.tar.gz
+
+.DEFAULT_GOAL := help
+.PHONY: help setup models demo test check bench lock clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: $(STAMP) $(MODEL) ## install the locked dependencies and build the sample model
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "inferlane needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+models: $(MODEL) ## build the sample model's artifact
+$(MODEL): $(STAMP) $(shell find models/moderation-light -type f -not -path '*/build/*' -not -name '*.pyc' -not -name README.md)
+	$(BIN)/python models/moderation-light/build.py
+
+demo: setup ## the whole story on the offline stack; ARGS=--json for one JSON object
+	$(BIN)/inferlane demo $(ARGS)
+
+test: setup ## every test (unit, contract, infra, e2e)
+	$(BIN)/python -m pytest $(ARGS)
+
+check: setup ## lint, types, import rules, dependencies
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+
+lock: ## resolve requirements.lock anew (needs uv)
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header -o requirements.lock
+
+clean: ## stop the offline stack and remove everything generated
+	-[ ! -x $(BIN)/inferlane ] || $(BIN)/inferlane down
+	rm -rf $(VENV) .inferlane build models/*/build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

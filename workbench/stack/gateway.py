@@ -1,0 +1,149 @@
+"""The offline stack's front: MiniStack as an ASGI app, with SageMaker's calls handed to our emulator.
+
+One endpoint for everything, as LocalStack has it: any AWS client that is pointed at this port reaches every service.
+What is ours is told by the protocol alone: the target header of the control planes, SageMaker's runtime paths, and our
+admin paths under `/_inferlane/`. This is the only file that knows MiniStack is MiniStack; of it we use the public ASGI
+app (`ministack.app:app`, the form its own documentation starts) and environment variables.
+
+Run as `python -m workbench.stack.gateway --port 4566 --sagemaker http://127.0.0.1:PORT`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import re
+import signal
+import sys
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+import aiohttp
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+OUR_TARGETS = (b"SageMaker.", b"AnyScaleFrontendService.")
+OUR_PATHS = re.compile(r"^/(_inferlane/|endpoints/[^/]+/(invocations|async-invocations|invocations-response-stream)$)")
+# Hop-by-hop fields (RFC 9110 §7.6.1), and what the sending side computes anew.
+HOP_BY_HOP = {b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade", b"content-length"}
+FORWARD_TIMEOUT_S = 75.0
+"""Above the 70 s a SageMaker client is told to wait for a 60 s model."""
+
+
+def is_sagemaker(scope: Scope) -> bool:
+    """Whether a request belongs to the SageMaker emulator rather than to MiniStack."""
+    if scope["type"] != "http":
+        return False
+    if OUR_PATHS.match(scope["path"]):
+        return True
+    target = next((value for name, value in scope["headers"] if name.lower() == b"x-amz-target"), b"")
+    return target.startswith(OUR_TARGETS)
+
+
+class Gateway:
+    """ASGI app that sends each request either to `inner` (MiniStack) or to the SageMaker emulator at `base_url`."""
+
+    def __init__(self, inner: AsgiApp, base_url: str) -> None:
+        self._inner = inner
+        self._base_url = base_url.rstrip("/")
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if is_sagemaker(scope):
+            await self._forward(scope, receive, send)
+        else:
+            await self._inner(scope, receive, send)
+
+    async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = await _read_body(receive)
+        query = scope.get("query_string", b"").decode("latin-1")
+        raw_path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
+        url = f"{self._base_url}{raw_path}" + (f"?{query}" if query else "")
+        headers = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in scope["headers"] if k.lower() not in HOP_BY_HOP]
+        try:
+            async with self._client().request(
+                scope["method"], url, data=body, headers=headers, allow_redirects=False
+            ) as response:
+                answer = await response.read()
+                await _answer(send, response.status, list(response.raw_headers), answer)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            text = f"the SageMaker emulator at {self._base_url} does not answer ({type(error).__name__}): see `inferlane status`"
+            await _answer(send, 503, [(b"content-type", b"text/plain; charset=utf-8")], text.encode())
+
+    def _client(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                timeout=aiohttp.ClientTimeout(total=FORWARD_TIMEOUT_S, connect=2.0),
+                auto_decompress=False,
+                skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+            )
+        return self._session
+
+    async def close(self) -> None:
+        """Drop the connections to the emulator."""
+        if self._session is not None:
+            await self._session.close()
+
+
+async def _read_body(receive: Receive) -> bytes:
+    parts: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            break
+        parts.append(message.get("body", b""))
+        if not message.get("more_body"):
+            break
+    return b"".join(parts)
+
+
+async def _answer(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    kept = [(name, value) for name, value in headers if name.lower() not in HOP_BY_HOP]
+    kept.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": status, "headers": kept})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _serve(host: str, port: int, sagemaker: str) -> None:
+    from hypercorn.asyncio import serve
+    from hypercorn.config import Config
+    from ministack.app import app as ministack
+
+    gateway = Gateway(ministack, sagemaker)
+    config = Config()
+    config.bind = [f"{host}:{port}"]
+    config.keep_alive_timeout = 75
+    config.graceful_timeout = 2
+    config.loglevel = "WARNING"
+    stop = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    try:
+        await serve(gateway, config, shutdown_trigger=stop.wait)  # type: ignore[arg-type]
+    finally:
+        await gateway.close()
+
+
+def main() -> None:
+    """Serve until SIGTERM or SIGINT."""
+    parser = argparse.ArgumentParser(prog="python -m workbench.stack.gateway", description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (loopback by default)")
+    parser.add_argument("--port", type=int, required=True, help="port for every AWS service")
+    parser.add_argument("--sagemaker", required=True, metavar="URL", help="base URL of the SageMaker emulator")
+    options = parser.parse_args()
+    # MiniStack reads these when it is imported; the port goes into the URLs it hands out.
+    os.environ.update(GATEWAY_PORT=str(options.port), BIND_HOST=options.host)
+    try:
+        asyncio.run(_serve(options.host, options.port, options.sagemaker))
+    except OSError as error:
+        sys.exit(f"cannot listen on {options.host}:{options.port}: {error.strerror}")
+
+
+if __name__ == "__main__":
+    main()

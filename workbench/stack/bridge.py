@@ -55,14 +55,17 @@ def metric_data(line: str) -> Iterator[tuple[str, dict[str, Any]]]:
             for metric in directive.get("Metrics", []):
                 values = _numbers(document.get(metric["Name"]))
                 if values:
-                    yield directive["Namespace"], {
-                        "MetricName": metric["Name"],
-                        "Dimensions": dimensions,
-                        "Timestamp": timestamp,
-                        "Values": values,
-                        "Unit": metric.get("Unit", "None"),
-                        "StorageResolution": metric.get("StorageResolution", 60),
-                    }
+                    yield (
+                        directive["Namespace"],
+                        {
+                            "MetricName": metric["Name"],
+                            "Dimensions": dimensions,
+                            "Timestamp": timestamp,
+                            "Values": values,
+                            "Unit": metric.get("Unit", "None"),
+                            "StorageResolution": metric.get("StorageResolution", 60),
+                        },
+                    )
 
 
 def _numbers(value: object) -> list[float]:
@@ -88,7 +91,9 @@ class Bridge:
                 batches.setdefault(namespace, []).append(entry)
         for namespace, entries in batches.items():
             for start in range(0, len(entries), METRICS_PER_CALL):
-                self._cloudwatch.put_metric_data(Namespace=namespace, MetricData=entries[start : start + METRICS_PER_CALL])
+                self._cloudwatch.put_metric_data(
+                    Namespace=namespace, MetricData=entries[start : start + METRICS_PER_CALL]
+                )
         self._since_ms = max(self._since_ms, now_ms - OVERLAP_MS)
         self._forget()
         return sum(map(len, batches.values()))
@@ -97,8 +102,8 @@ class Bridge:
         for group in self._pages("describe_log_groups", "logGroups", logGroupNamePrefix=LOG_GROUPS):
             name = group["logGroupName"]
             for event in self._pages("filter_log_events", "events", logGroupName=name, startTime=self._since_ms):
-                # Two equal lines of one stream and millisecond are one event seen twice unless they differ by request id,
-                # which every EMF line of ours carries.
+                # Equal lines of one stream and millisecond are one event seen twice: every EMF line of ours carries
+                # its request id, so two events are never equal.
                 key = (name, event["logStreamName"], event["timestamp"], event["message"])
                 if key not in self._seen:
                     self._seen.add(key)

@@ -1,4 +1,4 @@
-"""Which cloud the offline commands speak to, and how: an endpoint, test credentials, nothing inherited from a real account.
+"""Which cloud the offline commands speak to: an endpoint, test credentials, nothing inherited from a real account.
 
 The endpoint is the stack that runs here, unless the usual variables of the SDKs and of LocalStack's client
 (AWS_ENDPOINT_URL, LOCALSTACK_HOST) name another one. Offline commands never fall through to AWS.
@@ -19,7 +19,7 @@ from workbench.stack.processes import StackError, find
 
 REGION = "us-east-1"
 NAMED_BY = ("AWS_ENDPOINT_URL", "LOCALSTACK_HOST")
-# Kept of the caller's environment in our processes although they begin with AWS_: they say whom to trust, not who we are.
+# Kept although they begin with AWS_: they say whom to trust, not who we are.
 KEPT = {"AWS_CA_BUNDLE"}
 
 

@@ -64,7 +64,9 @@ class Gateway:
         query = scope.get("query_string", b"").decode("latin-1")
         raw_path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
         url = f"{self._base_url}{raw_path}" + (f"?{query}" if query else "")
-        headers = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in scope["headers"] if k.lower() not in HOP_BY_HOP]
+        headers = [
+            (k.decode("latin-1"), v.decode("latin-1")) for k, v in scope["headers"] if k.lower() not in HOP_BY_HOP
+        ]
         try:
             async with self._client().request(
                 scope["method"], url, data=body, headers=headers, allow_redirects=False
@@ -72,7 +74,7 @@ class Gateway:
                 answer = await response.read()
                 await _answer(send, response.status, list(response.raw_headers), answer)
         except (aiohttp.ClientError, TimeoutError) as error:
-            text = f"the SageMaker emulator at {self._base_url} does not answer ({type(error).__name__}): see `inferlane status`"
+            text = f"the SageMaker emulator does not answer ({type(error).__name__}): see `inferlane status`"
             await _answer(send, 503, [(b"content-type", b"text/plain; charset=utf-8")], text.encode())
 
     def _client(self) -> aiohttp.ClientSession:

@@ -1,16 +1,17 @@
 """Where the offline stack keeps its things: one folder of the project, `.inferlane/`, safe to delete when it is down.
 
-    stack.json        what runs now: cloud id, ports, processes (pid and start time, so a reused pid is never ours)
-    logs/             one file a process
-    tmp/              the emulators' temporary files
-    sagemaker/        extracted model artifacts, model process logs
-    deployments/      the deployer's state, one file a stack
+stack.json        what runs now: cloud id, ports, processes (pid and start time, so a reused pid is never ours)
+logs/             one file a process
+tmp/              the emulators' temporary files
+sagemaker/        extracted model artifacts, model process logs
+deployments/      the deployer's state, one file a stack
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -71,17 +72,13 @@ class Layout:
     def sagemaker(self) -> Path:
         return self.folder / "sagemaker"
 
-    def deployment(self, stack: str) -> Path:
-        """The deployer's state file of a stack."""
-        return self.folder / "deployments" / f"{stack}.json"
-
-    def deployed_stacks(self) -> list[str]:
-        """Names of the stacks that have a state file."""
-        return sorted(file.stem for file in (self.folder / "deployments").glob("*.json"))
+    def deployments(self, endpoint_url: str) -> Path:
+        """The folder of the deployer's state files, one a stack, for one endpoint."""
+        return self.folder / "deployments" / re.sub(r"[^A-Za-z0-9.-]+", "_", endpoint_url.split("://", 1)[-1])
 
     def create(self) -> None:
         """Make the folders."""
-        for folder in (self.folder, self.logs, self.tmp, self.sagemaker, self.folder / "deployments"):
+        for folder in (self.folder, self.logs, self.tmp, self.sagemaker):
             folder.mkdir(parents=True, exist_ok=True)
 
     def read_record(self) -> StackRecord | None:

@@ -34,7 +34,9 @@ class Pace:
     serverless_idle_s: float = 300.0
 
 
-def up(layout: Layout, *, port: int = DEFAULT_PORT, pace: Pace | None = None, say: Callable[[str], None]) -> StackRecord:
+def up(
+    layout: Layout, *, port: int = DEFAULT_PORT, pace: Pace | None = None, say: Callable[[str], None]
+) -> StackRecord:
     """Start the stack, or return the one that runs. Raises `StackError`; a failed start leaves no process."""
     running = layout.read_record()
     if running is not None:
@@ -60,14 +62,18 @@ def down(layout: Layout) -> list[str]:
         for process in reversed(record.processes):
             stop([process])
         layout.remove_record()
-    for folder in (layout.tmp, layout.sagemaker, layout.folder / "deployments"):
+        shutil.rmtree(layout.deployments(record.endpoint_url), ignore_errors=True)
+    for folder in (layout.tmp, layout.sagemaker):
         shutil.rmtree(folder, ignore_errors=True)
     return stopped
 
 
 def health(record: StackRecord) -> dict[str, str]:
     """State of each process: `up`, `not answering` or `dead`."""
-    probes = {"sagemaker": f"{record.sagemaker_url}/_inferlane/health", "gateway": f"{record.endpoint_url}/_localstack/health"}
+    probes = {
+        "sagemaker": f"{record.sagemaker_url}/_inferlane/health",
+        "gateway": f"{record.endpoint_url}/_localstack/health",
+    }
     states = {}
     for process in record.processes:
         if find(process) is None:
@@ -117,13 +123,21 @@ def _start(layout: Layout, port: int, pace: Pace, say: Callable[[str], None]) ->
 
     try:
         sagemaker, sagemaker_log = launch(
-            "sagemaker", "--host", HOST, "--port", sagemaker_url.rsplit(":", 1)[1], "--state-dir", str(layout.sagemaker),
+            "sagemaker", "--host", HOST, "--port", sagemaker_url.rsplit(":", 1)[1],
+            "--state-dir", str(layout.sagemaker),
             "--metric-period", str(pace.metric_period_s), "--metric-lag", str(pace.metric_lag_s),
             "--serverless-idle", str(pace.serverless_idle_s),
         )  # fmt: skip
         gateway, gateway_log = launch("gateway", "--host", HOST, "--port", str(port), "--sagemaker", sagemaker_url)
-        wait_until(lambda: answers(f"{sagemaker_url}/_inferlane/health"), sagemaker, timeout_s=START_TIMEOUT_S, log=sagemaker_log)
-        wait_until(lambda: answers(f"{endpoint_url}/_localstack/health"), gateway, timeout_s=START_TIMEOUT_S, log=gateway_log)
+        wait_until(
+            lambda: answers(f"{sagemaker_url}/_inferlane/health"),
+            sagemaker,
+            timeout_s=START_TIMEOUT_S,
+            log=sagemaker_log,
+        )
+        wait_until(
+            lambda: answers(f"{endpoint_url}/_localstack/health"), gateway, timeout_s=START_TIMEOUT_S, log=gateway_log
+        )
         launch("bridge")
     except BaseException:  # Ctrl-C as well: nothing may stay behind
         down(layout)

@@ -28,7 +28,13 @@ def spawn(name: str, command: list[str], *, log: Path, env: Mapping[str, str], c
     """Start a background process in its own session, output appended to `log`."""
     with log.open("ab") as output:
         process = subprocess.Popen(  # noqa: S603 - our own modules, no shell
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=dict(env), cwd=cwd, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=dict(env),
+            cwd=cwd,
+            start_new_session=True,
         )
     return ProcessRecord(name, process.pid, psutil.Process(process.pid).create_time())
 
@@ -57,7 +63,7 @@ def stop(records: Iterable[ProcessRecord], grace_s: float = STOP_GRACE_S) -> Non
 
 
 def wait_until(ready: Callable[[], bool], record: ProcessRecord, *, timeout_s: float, log: Path) -> None:
-    """Poll `ready` until it is true. Raises `StackError` with the log's last line when the process ends or time is up."""
+    """Poll `ready` until it is true. Raises `StackError` with the log's last line when the process ends or is late."""
     deadline = time.monotonic() + timeout_s
     while not ready():
         if find(record) is None:
@@ -69,7 +75,9 @@ def wait_until(ready: Callable[[], bool], record: ProcessRecord, *, timeout_s: f
 
 def last_line(log: Path) -> str:
     """The last line that says something, for a one-line cause."""
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()] if log.exists() else []
+    lines = (
+        [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()] if log.exists() else []
+    )
     return lines[-1] if lines else "it printed nothing"
 
 
@@ -94,10 +102,16 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 def _owner(port: int) -> str:
     try:
-        pids = {c.pid for c in psutil.net_connections("tcp") if c.laddr and c.laddr.port == port and c.status == "LISTEN"}
+        pids = {
+            c.pid for c in psutil.net_connections("tcp") if c.laddr and c.laddr.port == port and c.status == "LISTEN"
+        }
     except psutil.AccessDenied:  # macOS tells only root
         return ""
-    names = [f"{psutil.Process(pid).name()}, pid {pid}" for pid in pids if pid and psutil.pid_exists(pid) and pid != os.getpid()]
+    names = [
+        f"{psutil.Process(pid).name()}, pid {pid}"
+        for pid in pids
+        if pid and psutil.pid_exists(pid) and pid != os.getpid()
+    ]
     return f" ({'; '.join(names)})" if names else ""
 
 

@@ -1,10 +1,10 @@
 """Where the offline stack keeps its things: one folder of the project, `.inferlane/`, safe to delete when it is down.
 
-stack.json        what runs now: cloud id, ports, processes (pid and start time, so a reused pid is never ours)
-logs/             one file a process
-tmp/              the emulators' temporary files
-sagemaker/        extracted model artifacts, model process logs
-deployments/      the deployer's state, one file a stack
+- `stack.json`: what runs now: cloud id, ports, processes (pid and start time, so a reused pid is never ours)
+- `logs/`: one file a process
+- `tmp/`: the emulators' temporary files
+- `sagemaker/`: extracted model artifacts, logs of the model processes
+- `deployments/`: the deployer's state, a folder an endpoint, a file a stack
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 
@@ -27,7 +28,7 @@ async def back_on_dedicated(client: Client, limit_s: float = 60.0) -> list[Answe
         answers.append(await client.send(Call(PATH, {"text": "are you back?"})))
         if answers[-1].lane == "dedicated":
             break
-        time.sleep(0.2)
+        await asyncio.sleep(0.2)
     return answers
 
 
@@ -89,7 +90,7 @@ def test_a_hanging_endpoint_costs_its_share_of_the_deadline_only(
 def test_a_throttled_lane_falls_back_and_both_throttled_is_429(
     deployed: Deployment, api_key: Keys, faults: Faults
 ) -> None:
-    """SageMaker's own throttle form (400, null message) means the next lane; on every lane it means 429 with Retry-After."""
+    """SageMaker's own throttle form (400, null message) means the next lane; on all lanes it is 429 with Retry-After."""
     faults.inject(endpoint(deployed, "dedicated"), "throttle")
     response = post(deployed.url + PATH, {"text": "x"}, api_key("demo-app"))
     assert (response.status, response.headers["x-inferlane-lane"]) == (200, "serverless")

@@ -18,7 +18,7 @@ LIMIT_S = 90.0
 def test_low_priority_follows_the_dedicated_lanes_cpu(
     deployed: Deployment, api_key: Callable[[str], dict[str, str]], faults: Faults, client: Callable[[str], Any]
 ) -> None:
-    """While the dedicated instance's CPU is above the rule, low priority goes to serverless, normal stays; then back."""
+    """While the dedicated CPU is above the rule, low priority goes to serverless and normal stays; then it is back."""
 
     def lane(priority: str) -> str:
         response = post(

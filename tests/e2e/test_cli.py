@@ -99,8 +99,8 @@ def test_unknown_stacks_lanes_and_models_name_what_there_is(deployed: Deployment
         ("inferlane:stage=prototype", ("prototype", "dedicated")),
         ('inferlane:models={"moderation": {"package": "models/none", "serverless": {}}}', ("models/none",)),
         (
-            'inferlane:models={"moderation": {"package": "models/moderation-light", "serverless": {"memory_mb": 1500}}}',
-            ("models.moderation.serverless.memory_mb", "1500"),
+            'inferlane:models={"m": {"package": "models/moderation-light", "serverless": {"memory_mb": 1500}}}',
+            ("models.m.serverless.memory_mb", "1500"),
         ),
     ],
 )

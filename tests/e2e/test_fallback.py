@@ -90,7 +90,7 @@ def test_a_hanging_endpoint_costs_its_share_of_the_deadline_only(
 def test_a_throttled_lane_falls_back_and_both_throttled_is_429(
     deployed: Deployment, api_key: Keys, faults: Faults
 ) -> None:
-    """SageMaker's own throttle form (400, null message) means the next lane; on all lanes it is 429 with Retry-After."""
+    """A throttle (SageMaker's 400 with a null message) means the next lane; on all lanes it is 429 with Retry-After."""
     faults.inject(endpoint(deployed, "dedicated"), "throttle")
     response = post(deployed.url + PATH, {"text": "x"}, api_key("demo-app"))
     assert (response.status, response.headers["x-inferlane-lane"]) == (200, "serverless")

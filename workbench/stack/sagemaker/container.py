@@ -1,0 +1,138 @@
+"""A model process: the container contract over HTTP on a loopback port of its own choice.
+
+`python -m workbench.stack.sagemaker.container --model-dir D` prints `port N` as its first line, then serves
+`GET /ping` (503 until the model is loaded, then 200), `POST /invocations` and `GET /execution-parameters` (404 unless
+the program defines it). `SAGEMAKER_MODEL_SERVER_WORKERS` predictions run at a time (default 1); more wait their turn.
+If the model cannot be loaded the process ends with status 1 and the exception is the last line of its log. It ends by
+itself when its standard input reports end of file.
+
+The header `X-Inferlane-Slow: factor;ms`, which only the emulator can set, makes one prediction slower while it holds
+its worker: the `slow` fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from aiohttp import web
+
+from workbench.stack.sagemaker.child import end_with_parent
+from workbench.stack.sagemaker.toolkit import ContractError, Handler, Reply
+
+SLOW_HEADER = "X-Inferlane-Slow"
+HOST = "127.0.0.1"
+LARGEST_BODY = 1 << 30
+DRAIN_S = 25.0
+"""What a terminating process gives the requests it has; SIGKILL comes 30 s after SIGTERM on AWS."""
+
+
+class Server:
+    """The HTTP side. Answers from the event loop; model code runs in worker threads."""
+
+    def __init__(self, model_dir: Path, environment: Mapping[str, str]) -> None:
+        self._model_dir = model_dir
+        self._environment = environment
+        self._workers = ThreadPoolExecutor(_workers(environment), thread_name_prefix="worker")
+        self._handler: Handler | None = None
+        self.stopping = asyncio.Event()
+        self.failed = False
+
+    def app(self) -> web.Application:
+        """The routes of the contract."""
+        app = web.Application(client_max_size=LARGEST_BODY)
+        app.router.add_get("/ping", self._ping)
+        app.router.add_post("/invocations", self._invoke)
+        app.router.add_get("/execution-parameters", self._execution_parameters)
+        return app
+
+    async def load(self) -> None:
+        """Load the model; on failure print why and stop serving."""
+        try:
+            loop = asyncio.get_running_loop()
+            self._handler = await loop.run_in_executor(
+                self._workers, lambda: Handler(self._model_dir, self._environment)
+            )
+        except ContractError as error:
+            print(error, file=sys.stderr)
+        except BaseException:  # also a SystemExit of model code: the log must end with the cause
+            traceback.print_exc()
+        if self._handler is None:
+            self.failed = True
+            self.stopping.set()
+
+    async def _ping(self, _: web.Request) -> web.Response:
+        return web.Response(status=200 if self._handler else 503)
+
+    async def _invoke(self, request: web.Request) -> web.Response:
+        if self._handler is None:
+            return web.Response(status=503, text="the model is still loading")
+        body = await request.read()
+        handler, headers = self._handler, dict(request.headers)
+        reply = await asyncio.get_running_loop().run_in_executor(self._workers, _predict, handler, body, headers)
+        sent = {**reply.headers, "Content-Type": reply.content_type}
+        return web.Response(status=reply.status, body=reply.body, headers=sent)
+
+    async def _execution_parameters(self, _: web.Request) -> web.Response:
+        parameters = self._handler.execution_parameters() if self._handler else None
+        return web.Response(status=404) if parameters is None else web.json_response(parameters)
+
+
+def _predict(handler: Handler, body: bytes, headers: dict[str, str]) -> Reply:
+    slow = headers.pop(SLOW_HEADER, None)
+    started = time.perf_counter()
+    reply = handler.answer(body, headers)
+    if slow:
+        factor, ms = map(float, slow.split(";"))
+        time.sleep((time.perf_counter() - started) * (factor - 1.0) + ms / 1e3)
+    return reply
+
+
+def _workers(environment: Mapping[str, str]) -> int:
+    text = environment.get("SAGEMAKER_MODEL_SERVER_WORKERS") or "1"
+    if not text.isdigit() or int(text) < 1:
+        raise SystemExit(f"SAGEMAKER_MODEL_SERVER_WORKERS must be a positive whole number; got {text!r}")
+    return int(text)
+
+
+async def serve(model_dir: Path) -> int:
+    """Serve until SIGTERM or a failed load; returns the exit status."""
+    server = Server(model_dir, os.environ)
+    listener = socket.create_server((HOST, 0))
+    runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=DRAIN_S)
+    await runner.setup()
+    await web.SockSite(runner, listener).start()
+    print(f"port {listener.getsockname()[1]}", flush=True)
+    # From here on what model code prints belongs in the log, with its errors.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.stopping.set)
+    loading = asyncio.create_task(server.load())
+    await server.stopping.wait()
+    await runner.cleanup()
+    loading.cancel()
+    return 1 if server.failed else 0
+
+
+def main() -> None:
+    """Parse, serve, end."""
+    parser = argparse.ArgumentParser(prog="python -m workbench.stack.sagemaker.container", description=__doc__)
+    parser.add_argument("--model-dir", type=Path, required=True, help="extracted archive (AWS: /opt/ml/model)")
+    options = parser.parse_args()
+    end_with_parent()
+    status = asyncio.run(serve(options.model_dir))
+    sys.stderr.flush()
+    # Not sys.exit: a prediction that never ends must not keep the process.
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""What the control plane keeps: models, endpoint configurations, endpoints. Values parsed once from checked documents.
+
+A record holds its typed fields, which the emulator acts on, and the request document, which describe calls echo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from workbench.stack.sagemaker.wire import Document
+
+Status = Literal["Creating", "InService", "Updating", "Deleting", "Failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """What a model process is started from."""
+
+    image: str
+    model_data_url: str | None
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model: name, and how its container is started."""
+
+    name: str
+    arn: str
+    created: float
+    document: Document
+    container: Container
+
+
+@dataclass(frozen=True, slots=True)
+class Serverless:
+    """A serverless variant's size."""
+
+    memory_mb: int
+    max_concurrency: int
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One production variant: dedicated (an instance type and a count) or serverless."""
+
+    name: str
+    model_name: str
+    weight: float
+    instance_type: str | None
+    instance_count: int
+    serverless: Serverless | None
+    startup_timeout_s: float | None
+    download_timeout_s: float | None
+    volume_gb: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointConfig:
+    """An immutable endpoint configuration."""
+
+    name: str
+    arn: str
+    created: float
+    document: Document
+    variants: tuple[Variant, ...]
+    metric_period_s: int | None
+    """MetricsConfig.MetricPublishFrequencyInSeconds: period of the utilization metrics, where given."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedVariant:
+    """A variant with its model resolved and its instance count decided: all that is needed to start it."""
+
+    variant: Variant
+    container: Container
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an endpoint shall run. It stays valid when the configuration or the model is deleted, as on AWS."""
+
+    endpoint: str
+    config: EndpointConfig
+    variants: tuple[PlannedVariant, ...]
+
+
+@dataclass(slots=True)
+class Endpoint:
+    """An endpoint and where it is in its life. `plan` is what runs (or, while Creating, what shall)."""
+
+    name: str
+    arn: str
+    plan: Plan
+    created: float
+    modified: float
+    status: Status = "Creating"
+    failure_reason: str | None = None
+    deployment_config: Document | None = None
+    pending: Plan | None = None
+    """While Updating to another configuration."""
+    desired: dict[str, int] = field(default_factory=dict)
+    """Instances wanted of each dedicated variant: the configuration's count, then what scaling made of it."""
+
+
+def parse_container(document: Mapping[str, Any]) -> Container:
+    """From a ContainerDefinition that `rules.check_model` has passed."""
+    source = document.get("ModelDataSource", {}).get("S3DataSource", {})
+    return Container(
+        image=document.get("Image", ""),
+        model_data_url=document.get("ModelDataUrl") or source.get("S3Uri"),
+        environment=dict(document.get("Environment") or {}),
+    )
+
+
+def parse_variant(document: Mapping[str, Any]) -> Variant:
+    """From a ProductionVariant that `rules.check_endpoint_config` has passed."""
+    serverless = document.get("ServerlessConfig")
+    return Variant(
+        name=document["VariantName"],
+        model_name=document["ModelName"],
+        weight=float(document.get("InitialVariantWeight", 1.0)),
+        instance_type=document.get("InstanceType"),
+        instance_count=int(document.get("InitialInstanceCount", 0)),
+        serverless=Serverless(serverless["MemorySizeInMB"], serverless["MaxConcurrency"]) if serverless else None,
+        startup_timeout_s=document.get("ContainerStartupHealthCheckTimeoutInSeconds"),
+        download_timeout_s=document.get("ModelDataDownloadTimeoutInSeconds"),
+        # 30 GB is what EBS-backed hosting instances get by default.
+        volume_gb=int(document.get("VolumeSizeInGB", 30)),
+    )
+
+
+def parse_config(document: Mapping[str, Any], arn: str, now: float) -> EndpointConfig:
+    """From a CreateEndpointConfig request that `rules.check_endpoint_config` has passed."""
+    return EndpointConfig(
+        name=document["EndpointConfigName"],
+        arn=arn,
+        created=now,
+        document=document,
+        variants=tuple(parse_variant(v) for v in document["ProductionVariants"]),
+        metric_period_s=(document.get("MetricsConfig") or {}).get("MetricPublishFrequencyInSeconds"),
+    )

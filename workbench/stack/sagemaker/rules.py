@@ -1,0 +1,104 @@
+"""Rules between the fields of a request, which shapes cannot say. Pure: documents in, `ValidationException` out.
+
+Sources: the SageMaker developer guide (serverless feature exclusions, memory steps), the API reference, and, for what
+this emulator does not do yet, its own limits. The latter say "not emulated", so that nobody takes them for AWS's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.stack.sagemaker.wire import AwsError, Document, invalid
+
+MEMORY_STEPS_MB = (1024, 2048, 3072, 4096, 5120, 6144)
+METRIC_PERIODS_S = (10, 30, 60, 120, 180, 240, 300)
+ENVIRONMENT_BYTES = 32 * 1024
+
+
+def _not_emulated(what: str) -> AwsError:
+    return invalid(f"{what} is not emulated")
+
+
+def check_model(document: Document) -> None:
+    """CreateModel: one container whose artifact is a `.tar.gz` on S3."""
+    primary, several = document.get("PrimaryContainer"), document.get("Containers")
+    if bool(primary) == bool(several):
+        raise invalid("Specify exactly one of PrimaryContainer and Containers.")
+    if several and len(several) > 1:
+        raise _not_emulated("An inference pipeline (several Containers)")
+    containers = [primary] if primary else several
+    for container in containers or ():
+        check_container(container)
+
+
+def check_container(document: Mapping[str, Any]) -> None:
+    """One ContainerDefinition."""
+    if not document.get("Image"):
+        what = "A model package (ModelPackageName)" if document.get("ModelPackageName") else None
+        raise _not_emulated(what) if what else invalid("Image is required in the container definition.")
+    if document.get("Mode") == "MultiModel" or document.get("AdditionalModelDataSources"):
+        raise _not_emulated("A multi-model container or an additional data source")
+    source = document.get("ModelDataSource", {}).get("S3DataSource")
+    if source and document.get("ModelDataUrl"):
+        raise invalid("Specify ModelDataUrl or ModelDataSource, not both.")
+    if source and (source["S3DataType"] != "S3Object" or source["CompressionType"] != "Gzip"):
+        raise _not_emulated("ModelDataSource other than a gzip-compressed S3Object")
+    environment = document.get("Environment") or {}
+    if sum(len(k.encode()) + len(v.encode()) for k, v in environment.items()) > ENVIRONMENT_BYTES:
+        raise invalid("The container's environment is larger than 32 KB.")
+
+
+def check_endpoint_config(document: Document) -> None:
+    """CreateEndpointConfig: every variant is wholly dedicated or wholly serverless, and a serverless one is alone."""
+    variants = document["ProductionVariants"]
+    names = [v["VariantName"] for v in variants]
+    if repeated := {n for n in names if names.count(n) > 1}:
+        raise invalid(f"Variant names must be unique; repeated: {', '.join(sorted(repeated))}.")
+    for name in ("AsyncInferenceConfig", "ExplainerConfig", "ShadowProductionVariants"):
+        if document.get(name):
+            raise _not_emulated(name)
+    if (document.get("DataCaptureConfig") or {}).get("EnableCapture"):
+        raise _not_emulated("DataCaptureConfig with EnableCapture")
+    for variant in variants:
+        if variant.get("ServerlessConfig"):
+            _check_serverless(variant, document)
+        else:
+            _check_dedicated(variant)
+    period = (document.get("MetricsConfig") or {}).get("MetricPublishFrequencyInSeconds")
+    if period is not None and period not in METRIC_PERIODS_S:
+        steps = ", ".join(map(str, METRIC_PERIODS_S))
+        raise invalid(f"MetricPublishFrequencyInSeconds must be one of {steps}; got {period}.")
+
+
+def _check_dedicated(variant: Mapping[str, Any]) -> None:
+    name = variant["VariantName"]
+    for member in ("InstancePools", "ManagedInstanceScaling"):
+        if variant.get(member):
+            raise _not_emulated(member)
+    for member in ("ModelName", "InstanceType", "InitialInstanceCount"):
+        if variant.get(member) is None:
+            raise invalid(f"{member} is required for production variant {name}, which has no ServerlessConfig.")
+
+
+def _check_serverless(variant: Mapping[str, Any], document: Document) -> None:
+    name, size = variant["VariantName"], variant["ServerlessConfig"]
+    if len(document["ProductionVariants"]) > 1:
+        raise invalid("An endpoint configuration with ServerlessConfig can have one production variant only.")
+    for member in ("InstanceType", "InitialInstanceCount", "AcceleratorType", "VolumeSizeInGB", "InstancePools"):
+        if variant.get(member) is not None:
+            raise invalid(f"{member} cannot be given with ServerlessConfig (production variant {name}).")
+    if document.get("VpcConfig"):
+        raise invalid("VpcConfig cannot be given with ServerlessConfig.")
+    if document.get("DataCaptureConfig"):
+        raise invalid("DataCaptureConfig cannot be given with ServerlessConfig.")
+    if not variant.get("ModelName"):
+        raise invalid(f"ModelName is required for production variant {name}.")
+    if size["MemorySizeInMB"] not in MEMORY_STEPS_MB:
+        steps = ", ".join(map(str, MEMORY_STEPS_MB))
+        raise invalid(f"MemorySizeInMB must be one of [{steps}]; got {size['MemorySizeInMB']}.")
+    provisioned = size.get("ProvisionedConcurrency")
+    if provisioned is not None and provisioned > size["MaxConcurrency"]:
+        raise invalid("ProvisionedConcurrency must be less than or equal to MaxConcurrency.")
+    if provisioned is not None:
+        raise _not_emulated("ProvisionedConcurrency")

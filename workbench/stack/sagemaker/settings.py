@@ -1,0 +1,52 @@
+"""What the emulator can be told at start: one frozen value, each field with its unit and AWS's own figure.
+
+Figures whose AWS value is unknown or disputed (idle time of serverless containers, payload limits) are settings on
+purpose; the defaults are AWS's published values wherever there is one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All times are seconds of the wall clock."""
+
+    state_dir: Path
+    """Holds `artifacts/` (extracted model archives) and `logs/` (one file a model process)."""
+    host: str = "127.0.0.1"
+    port: int = 8181
+    region: str = "us-east-1"
+    account: str = "000000000000"
+    metric_period_s: int = 60
+    """Length of a CloudWatch bin. AWS: 60."""
+    metric_lag_s: float = 60.0
+    """Wait after a bin's end before it is published. AWS: unpublished; observed 1-3 minutes."""
+    serverless_idle_s: float = 300.0
+    """Idle time after which a serverless container stops. AWS: unpublished."""
+    cold_start_extra_s: float = 0.0
+    """Added to the real start of each serverless container (AWS also fetches an image and a microVM)."""
+    instance_start_s: float = 0.0
+    """Added to the real start of each instance. AWS: 180-540 s."""
+    startup_timeout_s: float = 240.0
+    """Start-up health check unless the variant sets ContainerStartupHealthCheckTimeoutInSeconds. AWS: 240."""
+    invocation_timeout_s: float = 60.0
+    """Limit of one model call. AWS: 60."""
+    cold_start_timeout_s: float = 180.0
+    """Limit of a serverless container's start, as a waiting request sees it. AWS: 180."""
+    ping_interval_s: float = 2.0
+    """Between two health checks of a running instance or container."""
+    ping_timeout_s: float = 2.0
+    """AWS: 2."""
+    stop_grace_s: float = 10.0
+    """From SIGTERM to SIGKILL. AWS: 30."""
+    max_payload_bytes: int = 6 * MIB
+    """Real-time request and response. AWS: 6 MiB in the API model, 25 MB in the guide."""
+    max_serverless_payload_bytes: int = 4 * MIB
+    """Serverless request and response. AWS: 4 MB."""
+    cores_per_instance: float = 1.0
+    """Host cores that stand for a whole instance: so many busy cores read as vCPUs x 100 % CPUUtilization."""

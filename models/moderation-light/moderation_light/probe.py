@@ -1,0 +1,69 @@
+"""Serves texts from an unpacked archive, one request each, and times it: `python probe.py FOLDER < texts.jsonl`.
+
+It is a process of its own, so that import time, load time and peak memory are those of a worker that does nothing
+else. It knows the model only through the four contract functions. It prints one JSON object a line: `{"verdict", "ms"}`
+for each text, in order, and last `{"import_s", "load_s", "first_ms", "peak_rss_mb", "provider"}`. The first text is
+served once more before them all, as `first_ms`: it pays for what is set up lazily.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+def load(path: Path) -> ModuleType:
+    """Import the archive's inference.py from its path."""
+    spec = importlib.util.spec_from_file_location("moderation_light_inference", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up by name
+    spec.loader.exec_module(module)
+    return module
+
+
+def serve(inference: ModuleType, model: Any, text: str) -> tuple[dict[str, Any], float]:
+    """Return the answer to one request and the milliseconds it took."""
+    body = json.dumps({"text": text}).encode()
+    started = time.perf_counter()
+    request = inference.input_fn(body, "application/json")
+    answer, _ = inference.output_fn(inference.predict_fn(request, model), "application/json")
+    elapsed_ms = (time.perf_counter() - started) * 1000
+    return json.loads(answer), elapsed_ms
+
+
+def peak_rss_mb() -> float:
+    """Return this process's peak resident memory in MB (10⁶ bytes)."""
+    status = Path("/proc/self/status")
+    if status.is_file():  # on Linux ru_maxrss starts at the parent's peak, which was a training run
+        peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(peak.split()[1]) * 1024 / 1e6
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
+
+
+def main() -> None:
+    """Load the model of argv[1] and serve standard input."""
+    folder = Path(sys.argv[1])
+    texts = [json.loads(line) for line in sys.stdin]
+    begun = time.perf_counter()
+    inference = load(folder / "code" / "inference.py")
+    imported = time.perf_counter()
+    model = inference.model_fn(str(folder))
+    loaded = time.perf_counter()
+    _, first_ms = serve(inference, model, texts[0])
+    for text in texts:
+        verdict, elapsed_ms = serve(inference, model, text)
+        print(json.dumps({"verdict": verdict, "ms": elapsed_ms}), flush=True)
+    facts = {"import_s": imported - begun, "load_s": loaded - imported, "first_ms": first_ms}
+    print(json.dumps({**facts, "peak_rss_mb": peak_rss_mb(), "provider": model.encoder.provider}))
+
+
+if __name__ == "__main__":
+    main()

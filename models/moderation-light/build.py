@@ -2,8 +2,8 @@
 """Builds moderation-light: trains the head, packs build/model.tar.gz, and measures what was packed.
 
 Rules
-- The held-out half is seen once, by the packed archive: it is unpacked into an empty folder and served text by text
-  through the contract functions. No choice depends on it.
+- No choice depends on the held-out half. The packed archive is unpacked into an empty folder and serves it, text by
+  text, through the contract functions.
 - The encoder is the one that serves: training embeds with code/inference.py.
 - The archive holds nothing that was measured, so two builds on one machine give the same bytes. Figures go to
   build/quality.json. The archive is put in place last: a build that fails leaves no new one.
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = Console(stderr=True, highlight=False)
     started = time.perf_counter()
     try:
-        report = build(options.out, console)
+        report = build(options.out, console, baked=options.baked)
         if options.write_readme:
             readme.write(HERE / "README.md", report)
     except (BuildError, dataset.DataError, readme.MarkerError, ArithmeticError, OSError) as error:
@@ -73,15 +73,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def build(out: Path, console: Console) -> dict[str, Any]:
+def build(out: Path, console: Console, *, baked: bool = False) -> dict[str, Any]:
     """Train, pack and measure; write model.tar.gz and quality.json into `out` and return the latter."""
+    if out.exists() and not out.is_dir():
+        raise BuildError(f"{out} is not a folder; give another --out")
+    out.mkdir(parents=True, exist_ok=True)
     parts = _encoder_parts()
     halves = dataset.halve(dataset.read(HERE / "data" / "surge_toxicity_en.csv"))
     with tempfile.TemporaryDirectory(prefix=f"{NAME}-") as scratch:
         with _bar(console, "embedding the training half", len(halves.train)) as advance:
             trained = head.train(_embed(halves.train, parts, Path(scratch), advance), _toxic(halves.train))
-        files = _archive_files(parts, trained)
-        out.mkdir(parents=True, exist_ok=True)
+        files = _archive_files(parts, trained, baked=baked)
         packed = Path(scratch) / "model.tar.gz"
         archive.pack(files, packed)
         with _bar(console, "serving the held-out half", len(halves.held_out)) as advance:
@@ -124,7 +126,7 @@ def _embed(
     return vectors
 
 
-def _archive_files(parts: dict[str, bytes], trained: head.Head) -> dict[str, bytes]:
+def _archive_files(parts: dict[str, bytes], trained: head.Head, *, baked: bool) -> dict[str, bytes]:
     """Return the archive's content by name; model.json carries the version of all the rest."""
     files = {
         **parts,
@@ -132,8 +134,9 @@ def _archive_files(parts: dict[str, bytes], trained: head.Head) -> dict[str, byt
         "NOTICE": (HERE / "encoder" / "NOTICE").read_bytes(),
         "LICENSE.training-data": (HERE / "data" / "surge_LICENSE").read_bytes(),
         "code/inference.py": (HERE / "code" / "inference.py").read_bytes(),
-        "code/requirements.txt": (HERE / "code" / "requirements.txt").read_bytes(),
     }
+    if not baked:
+        files["code/requirements.txt"] = (HERE / "code" / "requirements.txt").read_bytes()
     model = {"name": NAME, "threshold": trained.threshold, "bias": trained.bias, "weights": trained.weights}
     version = archive.version({**files, "model.json": json.dumps(model).encode()})
     files["model.json"] = (json.dumps({"version": version, **model}) + "\n").encode()
@@ -236,6 +239,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--out", type=Path, default=HERE / "build", help="folder to write to (default: build/ beside it)"
+    )
+    parser.add_argument(
+        "--baked",
+        action="store_true",
+        help="leave code/requirements.txt out, for a container image that holds the dependencies already",
     )
     parser.add_argument("--write-readme", action="store_true", help="put this build's figures into README.md")
     return parser

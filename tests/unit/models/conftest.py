@@ -1,0 +1,56 @@
+"""Loads the sample model's files from where they lie: its folder is no package, and it must stand alone."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[3] / "models" / "moderation-light"
+
+
+def load_inference(path: Path, name: str) -> ModuleType:
+    """Import an inference.py from its path, as a model server does."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def inference() -> ModuleType:
+    return load_inference(FOLDER / "code" / "inference.py", "moderation_light_served")
+
+
+@pytest.fixture(scope="session")
+def step() -> Callable[[str], ModuleType]:
+    """Return a module of the build by name."""
+    if str(FOLDER) not in sys.path:
+        sys.path.append(str(FOLDER))
+    return lambda name: importlib.import_module(f"moderation_light.{name}")
+
+
+@pytest.fixture(scope="session")
+def artifact() -> Path:
+    """The built archive; `make setup` has built it already, a bare pytest run builds it here."""
+    path = FOLDER / "build" / "model.tar.gz"
+    if not path.exists():
+        subprocess.run([sys.executable, str(FOLDER / "build.py")], check=True)
+    return path
+
+
+@pytest.fixture(scope="session")
+def model_dir(artifact: Path, step: Callable[[str], ModuleType], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The archive as SageMaker lays it under /opt/ml/model."""
+    folder = tmp_path_factory.mktemp("model")
+    step("archive").unpack(artifact, folder)
+    return folder

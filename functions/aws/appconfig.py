@@ -1,0 +1,104 @@
+"""AppConfig as a `PolicySource`: the last good document serves, whatever comes after it.
+
+AppConfigData answers an unchanged poll with an empty body. A document that does not parse is logged with its cause
+(never its content) and not taken; so is a service that cannot be reached.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from functions.core.policy import Policy
+from functions.core.policy_parser import parse_policy
+from functions.ports import Log
+from functions.refresh import LastGood
+
+if TYPE_CHECKING:
+    from mypy_boto3_appconfigdata import AppConfigDataClient
+
+_SHORTEST_POLL_S: Final = 15
+"""AppConfigData refuses to be polled more often."""
+_LARGEST: Final = 1024 * 1024
+
+
+class PolicyUnavailableError(ValueError):
+    """The policy could not be fetched or used; the message says why, without its content."""
+
+
+class AppConfigPolicies:
+    """Polls one configuration profile."""
+
+    def __init__(
+        self,
+        client: Callable[[], AppConfigDataClient],
+        *,
+        application: str,
+        environment: str,
+        profile: str,
+        ttl_s: float,
+        log: Log,
+    ) -> None:
+        """`client` is made at the first poll."""
+        self._client = client
+        self._names = (application, environment, profile)
+        self._poll_s = max(_SHORTEST_POLL_S, int(ttl_s))
+        self._log = log
+        self._token: str | None = None
+        self._policy: Policy | None = None
+        self._kept = LastGood(self._read, ttl_s, self._report)
+
+    def policy(self, now: float) -> Policy | None:
+        """The policy in force (see `ports.PolicySource`)."""
+        return self._kept.get(now)
+
+    def _read(self, now: float) -> Policy:  # noqa: ARG002 - the service keeps its own time
+        content = self._poll()
+        if content:
+            self._take(content)
+        if self._policy is None:
+            raise PolicyUnavailableError("AppConfig has no usable policy document yet")
+        return self._policy
+
+    def _poll(self) -> bytes:
+        client = self._client()
+        if self._token is None:
+            application, environment, profile = self._names
+            session = client.start_configuration_session(
+                ApplicationIdentifier=application,
+                EnvironmentIdentifier=environment,
+                ConfigurationProfileIdentifier=profile,
+                RequiredMinimumPollIntervalInSeconds=self._poll_s,
+            )
+            self._token = session["InitialConfigurationToken"]
+        token, self._token = self._token, None  # a token serves once, also when the call fails
+        answer = client.get_latest_configuration(ConfigurationToken=token)
+        self._token = answer["NextPollConfigurationToken"]
+        return answer["Configuration"].read(_LARGEST + 1)
+
+    def _take(self, content: bytes) -> None:
+        try:
+            self._policy = _parse(content)
+        except (ValueError, RecursionError) as error:
+            self._log.error(
+                "The new policy document is refused; the last good one serves on", extra={"cause": _cause(error)}
+            )
+
+    def _report(self, error: Exception) -> None:
+        self._log.warning("AppConfig cannot be read; the last policy serves on", extra={"cause": f"{error!r:.300}"})
+
+
+def _parse(content: bytes) -> Policy:
+    if len(content) > _LARGEST:
+        raise PolicyUnavailableError(f"the document is larger than {_LARGEST} bytes")
+    return parse_policy(json.loads(content))
+
+
+def _cause(error: Exception) -> str:
+    """Why a document is refused. JSON errors name a place; neither repeats the document."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"not JSON: {error.msg} at line {error.lineno} column {error.colno}"
+    if isinstance(error, UnicodeDecodeError):
+        return "not UTF-8"
+    return str(error)[:300]

@@ -1,0 +1,38 @@
+"""DynamoDB as a `KeyStore`: one strongly consistent read of the row whose key is the API key's hash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from functions.ports import KeyRecord
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+class KeyTableError(Exception):
+    """A row of the keys table is malformed."""
+
+
+class DynamoKeys:
+    """API keys in one table (see `settings.AuthorizerSettings`)."""
+
+    def __init__(self, client: Callable[[], DynamoDBClient], table: str) -> None:
+        """`client` is made at the first look-up."""
+        self._client = client
+        self._table = table
+
+    def find(self, key_hash: str) -> KeyRecord | None:
+        """The key (see `ports.KeyStore`). A consistent read, so that a disabled key stops at once."""
+        row = (
+            self._client()
+            .get_item(TableName=self._table, Key={"key_hash": {"S": key_hash}}, ConsistentRead=True)
+            .get("Item")
+        )
+        if row is None:
+            return None
+        key_id = row.get("key_id", {}).get("S")
+        if not key_id:
+            raise KeyTableError("a row of the keys table has no key_id")
+        return KeyRecord(key_id, bool(row.get("disabled", {}).get("BOOL", False)))

@@ -1,0 +1,112 @@
+"""The only wiring place: which adapter stands behind which port. Called once per process, at the first invocation.
+
+Imports of AWS libraries are inside the functions: importing a handler costs nothing and needs no environment.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from functions.core.topology import Topology, TopologyError
+from functions.settings import METRICS_NAMESPACE, AuthorizerSettings, RouterSettings, SettingsError
+
+if TYPE_CHECKING:
+    from functions.ports import KeyStore, Log, Telemetry
+    from functions.router import Router
+
+
+class SystemClock:
+    """The machine's clock (see `ports.Clock`)."""
+
+    def now(self) -> float:
+        """Unix seconds."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return time.perf_counter()
+
+
+@dataclass(frozen=True, slots=True)
+class RouteParts:
+    """What the `route` handler works with."""
+
+    router: Router
+    telemetry: Telemetry
+    log: Log
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizeParts:
+    """What the `authorize` handler works with."""
+
+    keys: KeyStore
+    log: Log
+
+
+def route_parts(settings: RouterSettings) -> RouteParts:
+    """Wire the router."""
+    from aws_lambda_powertools import Logger
+
+    from functions.aws import clients
+    from functions.aws.appconfig import AppConfigPolicies
+    from functions.aws.cloudwatch import CloudWatchSignals
+    from functions.aws.sagemaker_runtime import SageMakerRuntime
+    from functions.aws.telemetry import PowertoolsTelemetry
+    from functions.router import Router
+
+    logger = Logger(service="route")
+    logger.append_keys(stack=settings.stack)
+    session = clients.session()
+    credentials = session.get_credentials()
+    if credentials is None:
+        raise SettingsError("no AWS credentials in the environment")
+    topology = read_topology(settings.topology_file)
+    router = Router(
+        topology,
+        AppConfigPolicies(
+            clients.appconfigdata(session),
+            application=settings.policy_application,
+            environment=settings.policy_environment,
+            profile=settings.policy_profile,
+            ttl_s=settings.policy_ttl_s,
+            log=logger,
+        ),
+        CloudWatchSignals(
+            clients.cloudwatch(session),
+            topology,
+            period_s=settings.metric_period_s,
+            ttl_s=settings.snapshot_ttl_s,
+            log=logger,
+        ),
+        SageMakerRuntime(settings.region, credentials, settings.sagemaker_runtime_url),
+        SystemClock(),
+    )
+    return RouteParts(router, PowertoolsTelemetry(logger, METRICS_NAMESPACE), logger)
+
+
+def authorize_parts(settings: AuthorizerSettings) -> AuthorizeParts:
+    """Wire the authorizer."""
+    from aws_lambda_powertools import Logger
+
+    from functions.aws import clients
+    from functions.aws.keys import DynamoKeys
+
+    return AuthorizeParts(
+        DynamoKeys(clients.dynamodb(clients.session()), settings.keys_table), Logger(service="authorize")
+    )
+
+
+def read_topology(file: Path) -> Topology:
+    """The topology shipped beside the code. Raises `SettingsError` naming the file, or `TopologyError`."""
+    try:
+        document = json.loads(file.read_bytes())
+    except OSError as error:
+        raise SettingsError(f"the topology {file.name} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise TopologyError((), f"{file.name} is not JSON: {error}") from error
+    return Topology.from_json(document)

@@ -1,0 +1,89 @@
+"""What `decide` answers: the lanes to try and why, or why nothing is tried. Schema `inferlane/decision/v1`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from functions.core.estimates import Prediction
+from functions.core.request import Priority
+
+SCHEMA: Final = "inferlane/decision/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A lane that is not tried, and why."""
+
+    lane: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shed:
+    """Nothing is tried: the status the caller gets, why, and when to come back."""
+
+    status: int
+    reason: str
+    retry_after_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Ordered lanes with the reasons; `order` is empty exactly when `shed` is set."""
+
+    model: str | None
+    order: tuple[str, ...]
+    rule: str
+    tenant: str | None
+    tier: str | None
+    cost_center: str | None
+    asked: Priority | None
+    granted: Priority | None
+    deadline_ms: int | None
+    rejected: tuple[Rejected, ...]
+    latches: Mapping[str, bool | None]
+    predicted: Mapping[str, Prediction]
+    shed: Shed | None
+    policy_version: str
+    experiment: str | None = None
+    deferred: bool = False
+    """`async` in the document: the answer comes later (a word Python keeps for itself)."""
+    within_s: float | None = None
+    unknown: tuple[str, ...] = field(default=())
+    """Rules that could not be told for want of metrics."""
+
+    def to_json(self) -> dict[str, object]:
+        """The contract form."""
+        return {
+            "schema": SCHEMA,
+            "model": self.model,
+            "order": list(self.order),
+            "rule": self.rule,
+            "experiment": self.experiment,
+            "tenant": self.tenant,
+            "tier": self.tier,
+            "cost_center": self.cost_center,
+            "priority": {
+                "asked": None if self.asked is None else self.asked.word,
+                "granted": None if self.granted is None else self.granted.word,
+            },
+            "deadline_ms": self.deadline_ms,
+            "async": self.deferred,
+            "within_s": self.within_s,
+            "rejected": [{"lane": item.lane, "reason": item.reason} for item in self.rejected],
+            "latches": dict(self.latches),
+            "predicted": {
+                name: {"p99_ms": item.p99_ms, "cost_usd": item.cost_usd} for name, item in self.predicted.items()
+            },
+            "shed": None
+            if self.shed is None
+            else {
+                "status": self.shed.status,
+                "reason": self.shed.reason,
+                "retry_after_s": self.shed.retry_after_s,
+            },
+            "unknown": list(self.unknown),
+            "policy_version": self.policy_version,
+        }

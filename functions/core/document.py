@@ -1,0 +1,205 @@
+"""Reads plain JSON-like values strictly: every error names the place and the cause.
+
+A contract file or policy arrives as nested mappings, lists and scalars. `Fields` reads one mapping key by key;
+`path` is kept as a tuple, so that a tool which knows the source text can turn it into a line number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+Path = tuple[str | int, ...]
+
+_NAMES: Final = {dict: "a mapping", list: "a list", str: "text", bool: "a yes/no value", type(None): "nothing"}
+
+
+class DocumentError(ValueError):
+    """A document cannot be read. `path` is where, `cause` is why."""
+
+    def __init__(self, path: Path, cause: str) -> None:
+        super().__init__(f"{show_path(path)}: {cause}" if path else cause)
+        self.path = path
+        self.cause = cause
+
+
+def show_path(path: Path) -> str:
+    """`("rules", 2, "when")` as `rules[2].when`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def kind_of(value: object) -> str:
+    """What a value is, in words fit for an error message."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return "a number"
+    return _NAMES.get(type(value), f"a {type(value).__name__}")
+
+
+def as_text(value: object, path: Path) -> str:
+    """Non-empty text, else `DocumentError`."""
+    if not isinstance(value, str):
+        raise DocumentError(path, f"expected text, found {kind_of(value)}")
+    if not value:
+        raise DocumentError(path, "expected text, found an empty one")
+    return value
+
+
+def as_number(value: object, path: Path, *, at_least: float | None = None, above: float | None = None) -> float:
+    """A finite number within the stated bounds, else `DocumentError`."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise DocumentError(path, f"expected a number, found {kind_of(value)}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise DocumentError(path, "expected a finite number")
+    if at_least is not None and number < at_least:
+        raise DocumentError(path, f"must be at least {at_least:g}, found {number:g}")
+    if above is not None and number <= above:
+        raise DocumentError(path, f"must be above {above:g}, found {number:g}")
+    return number
+
+
+def as_integer(value: object, path: Path, *, at_least: int | None = None) -> int:
+    """A whole number, else `DocumentError`."""
+    number = as_number(value, path, at_least=at_least)
+    if number != int(number):
+        raise DocumentError(path, f"expected a whole number, found {number:g}")
+    return int(number)
+
+
+def as_list(value: object, path: Path) -> Sequence[object]:
+    """A list, else `DocumentError`."""
+    if not isinstance(value, list | tuple):
+        raise DocumentError(path, f"expected a list, found {kind_of(value)}")
+    return value
+
+
+def as_choice(value: object, path: Path, choices: Sequence[str], what: str = "value") -> str:
+    """One of `choices`, else `DocumentError` naming them all."""
+    text = as_text(value, path)
+    if text not in choices:
+        raise DocumentError(path, f"unknown {what} {text!r} (known: {', '.join(choices)})")
+    return text
+
+
+def as_time(value: object, path: Path) -> float:
+    """An ISO 8601 moment with an offset (`2026-12-01T02:00:00Z`) as Unix seconds, else `DocumentError`."""
+    text = as_text(value, path)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise DocumentError(path, f"expected an ISO 8601 time, found {text!r}") from None
+    if moment.tzinfo is None:
+        raise DocumentError(path, f"time {text!r} names no time zone (append Z for UTC)")
+    try:
+        return moment.timestamp()
+    except (OverflowError, ValueError):
+        raise DocumentError(path, f"time {text!r} is out of range") from None
+
+
+def show_time(at: float) -> str:
+    """Unix seconds as ISO 8601 in UTC, with as many decimals as needed."""
+    moment = datetime.fromtimestamp(at, UTC)
+    return moment.replace(tzinfo=None).isoformat(timespec="auto") + "Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """One mapping of a document, read key by key."""
+
+    values: Mapping[str, object]
+    path: Path
+
+    @classmethod
+    def of(cls, value: object, path: Path = ()) -> Fields:
+        """The mapping at `path`. Raises `DocumentError` when it is none, or a key is not text."""
+        if not isinstance(value, Mapping):
+            raise DocumentError(path, f"expected a mapping, found {kind_of(value)}")
+        for key in value:
+            if not isinstance(key, str):
+                raise DocumentError(path, f"key {key!r} is not text (quote it)")
+        return cls(value, path)
+
+    def at(self, key: str) -> Path:
+        """Where `key` lies."""
+        return (*self.path, key)
+
+    def only(self, known: Sequence[str], *, later: Sequence[str] = ()) -> None:
+        """Refuse keys outside `known`; those in `later` are named as planned, not as mistakes."""
+        for key in self.values:
+            if key in later:
+                raise DocumentError(self.at(key), "not supported yet")
+            if key not in known:
+                raise DocumentError(self.at(key), f"unknown key (known here: {', '.join(known)})")
+
+    def require(self, key: str) -> object:
+        """The value of `key`, else `DocumentError`."""
+        if key not in self.values:
+            raise DocumentError(self.path, f"key {key!r} is missing")
+        return self.values[key]
+
+    def get(self, key: str) -> object:
+        """The value of `key`, or None."""
+        return self.values.get(key)
+
+    def text(self, key: str) -> str:
+        """Required text."""
+        return as_text(self.require(key), self.at(key))
+
+    def text_or(self, key: str, default: str) -> str:
+        """Text, or `default` when absent or null."""
+        value = self.values.get(key)
+        return default if value is None else as_text(value, self.at(key))
+
+    def number(self, key: str, *, at_least: float | None = None, above: float | None = None) -> float:
+        """Required number."""
+        return as_number(self.require(key), self.at(key), at_least=at_least, above=above)
+
+    def number_or_none(self, key: str, *, at_least: float | None = None) -> float | None:
+        """Number, or None when absent or null."""
+        value = self.values.get(key)
+        return None if value is None else as_number(value, self.at(key), at_least=at_least)
+
+    def number_or(self, key: str, default: float, *, at_least: float | None = None) -> float:
+        """Number, or `default` when absent or null."""
+        value = self.values.get(key)
+        return default if value is None else as_number(value, self.at(key), at_least=at_least)
+
+    def integer(self, key: str, *, at_least: int | None = None) -> int:
+        """Required whole number."""
+        return as_integer(self.require(key), self.at(key), at_least=at_least)
+
+    def integer_or(self, key: str, default: int, *, at_least: int | None = None) -> int:
+        """Whole number, or `default` when absent or null."""
+        value = self.values.get(key)
+        return default if value is None else as_integer(value, self.at(key), at_least=at_least)
+
+    def fields(self, key: str) -> Fields:
+        """Required mapping."""
+        return Fields.of(self.require(key), self.at(key))
+
+    def fields_or_empty(self, key: str) -> Fields:
+        """Mapping, or an empty one when absent or null."""
+        value = self.values.get(key)
+        return Fields({}, self.at(key)) if value is None else Fields.of(value, self.at(key))
+
+    def items(self, key: str) -> list[tuple[object, Path]]:
+        """The elements of a list with their places; none when absent or null."""
+        value = self.values.get(key)
+        if value is None:
+            return []
+        return [(item, (*self.path, key, i)) for i, item in enumerate(as_list(value, self.at(key)))]
+
+    def schema(self, wanted: str) -> None:
+        """Refuse a document of another schema than `wanted`."""
+        found = self.text("schema")
+        if found != wanted:
+            raise DocumentError(self.at("schema"), f"expected {wanted!r}, found {found!r}")

@@ -1,0 +1,106 @@
+"""What a lane would do with one more request: its load, its P99 and its marginal cost.
+
+Load: the larger of the requests known in flight and the newest `concurrency` point, over all slots. Predicted P99:
+the largest of the last five `model_latency_p99_ms` points of the hour plus the front's overhead; a serverless lane
+without an invocation in ten minutes adds its cold start; no data: the topology's expectation, else nothing.
+Marginal cost: a paid-for idle slot costs nothing; with none free, the next instance's share, never below serverless.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from functions.core.conditions import Load
+from functions.core.pricing import busy_cost_usd
+from functions.core.snapshot import STALE_S, LaneState, Snapshot
+from functions.core.topology import DedicatedLane, ServerlessLane, SyncLane
+
+_POINTS: Final = 5
+_WINDOW_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Of one lane; None: no basis."""
+
+    p99_ms: float | None
+    cost_usd: float | None
+
+
+def instances(lane: DedicatedLane, state: LaneState, now: float) -> int:
+    """How many instances serve: as known, else as measured, else the least the topology promises."""
+    if state.instances is not None:
+        return state.instances
+    measured = state.fresh("instances", now)
+    return max(1, round(measured)) if measured is not None else max(1, lane.min_instances)
+
+
+def slots(lane: SyncLane, state: LaneState, now: float) -> int:
+    """Requests the lane can work on at once."""
+    if isinstance(lane, ServerlessLane):
+        return lane.max_concurrency
+    return instances(lane, state, now) * lane.slots_per_instance
+
+
+def load(lane: SyncLane, model: str, snapshot: Snapshot, now: float) -> Load | None:
+    """The lane's load; with its metrics unknown, what is in flight here is a lower bound."""
+    state = snapshot.lane(model, lane.name)
+    capacity = slots(lane, state, now)
+    known = snapshot.known(model, lane.name, now)
+    measured = state.fresh("concurrency", now) if known else None
+    if measured is None and state.in_flight is None:
+        return None
+    busy = max(measured or 0.0, float(state.in_flight or 0))
+    return Load(busy / capacity if capacity else float("inf") if busy else 0.0, exact=known)
+
+
+def predicted_p99_ms(lane: SyncLane, model: str, snapshot: Snapshot, now: float) -> float | None:
+    """The lane's P99 as a caller would see it, milliseconds."""
+    if snapshot.taken_at is None or now - snapshot.taken_at > STALE_S:
+        return lane.expected_p99_ms
+    state = snapshot.lane(model, lane.name)
+    series = state.series.get("model_latency_p99_ms")
+    points = series.finished(now)[-_POINTS:] if series is not None else ()
+    recent = [value for stamp, value in points if stamp > now - _WINDOW_S]
+    if not recent:
+        return lane.expected_p99_ms
+    cold = isinstance(lane, ServerlessLane) and not _invoked(state, now)
+    return max(recent) + lane.overhead_ms + (lane.cold_start_ms if cold and isinstance(lane, ServerlessLane) else 0.0)
+
+
+def service_s(lane: SyncLane, model: str, snapshot: Snapshot, now: float) -> float | None:
+    """How long the lane works on a typical request: its newest median of the hour, seconds."""
+    series = snapshot.lane(model, lane.name).series.get("model_latency_p50_ms")
+    point = series.newest(now) if series is not None else None
+    return point[1] / 1000 if point is not None and now - point[0] <= _WINDOW_S else None
+
+
+def predict(lanes: dict[str, SyncLane], model: str, snapshot: Snapshot, now: float) -> dict[str, Prediction]:
+    """A prediction for each lane of the model."""
+    by_time = {name: service_s(lane, model, snapshot, now) for name, lane in lanes.items()}
+    spill = [
+        cost
+        for name, lane in lanes.items()
+        if isinstance(lane, ServerlessLane)
+        and (seconds := by_time[name]) is not None
+        and (cost := busy_cost_usd(lane, seconds)) is not None
+    ]
+    found: dict[str, Prediction] = {}
+    for name, lane in lanes.items():
+        seconds = by_time[name]
+        cost = None if seconds is None else busy_cost_usd(lane, seconds)
+        if isinstance(lane, DedicatedLane):
+            free = load(lane, model, snapshot, now)
+            if free is None or free.value < 1:
+                cost = 0.0
+            elif cost is not None:
+                # The next instance is bought for this request alone, so the whole of it is charged, not one slot.
+                cost = max([cost * lane.slots_per_instance, *spill])
+        found[name] = Prediction(predicted_p99_ms(lane, model, snapshot, now), cost)
+    return found
+
+
+def _invoked(state: LaneState, now: float) -> bool:
+    series = state.series.get("invocations")
+    return series is not None and any(value > 0 and now - stamp <= STALE_S for stamp, value in series.finished(now))

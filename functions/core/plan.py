@@ -1,0 +1,40 @@
+"""How long each attempt may take, so that the caller is answered before the deadline whatever the lanes do.
+
+A lane gets min(its own limit, what is left after reserving time for the fallbacks behind it). A fallback's reserve is
+its predicted P99 (a second when nothing is known), but never more than an equal share of what is left: a slow
+fallback must not starve the lane before it. Planned anew before every attempt, since a quick failure leaves more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from functions.core.estimates import Prediction
+from functions.core.topology import SyncLane
+
+ANSWER_MARGIN_S: Final = 0.05
+"""Kept back for translating the answer and for the gateway, at most a tenth of the deadline."""
+SHORTEST_S: Final = 0.005
+"""An attempt shorter than this cannot succeed and is not begun."""
+_UNKNOWN_RESERVE_S: Final = 1.0
+
+
+def usable_s(deadline_s: float) -> float:
+    """The part of the deadline that attempts may use."""
+    return deadline_s - min(ANSWER_MARGIN_S, deadline_s / 10)
+
+
+def attempt_budget_s(left_s: float, lanes: Sequence[SyncLane], predicted: Mapping[str, Prediction]) -> float:
+    """Seconds for an attempt on `lanes[0]` with `lanes[1:]` as fallbacks; 0 when it is not worth beginning."""
+    share = left_s / len(lanes)
+    reserved = sum(min(share, _reserve_s(lane, predicted)) for lane in lanes[1:])
+    budget = min(lanes[0].timeout_s, left_s - reserved)
+    return budget if budget >= SHORTEST_S else 0.0
+
+
+def _reserve_s(lane: SyncLane, predicted: Mapping[str, Prediction]) -> float:
+    prediction = predicted.get(lane.name)
+    if prediction is None or prediction.p99_ms is None:
+        return _UNKNOWN_RESERVE_S
+    return prediction.p99_ms / 1000

@@ -1,0 +1,97 @@
+"""The receipt: a decision and what came of it. One line of JSON a request, schema `inferlane/receipt/v1`.
+
+It carries no payload, no credential and no identity beyond tenant, tier and cost center.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from functions.core.decision import Decision
+from functions.core.document import show_time
+from functions.core.outcome import Kind
+
+SCHEMA: Final = "inferlane/receipt/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try on one lane. Times in seconds; `started_s` since the request came in."""
+
+    lane: str
+    kind: Kind
+    status: int | None
+    started_s: float
+    duration_s: float
+    timeout_s: float
+    cost_usd: float | None
+    detail: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        """The receipt's form."""
+        return {
+            "lane": self.lane,
+            "outcome": self.kind.value,
+            "status": self.status,
+            "started_ms": _ms(self.started_s),
+            "duration_ms": _ms(self.duration_s),
+            "timeout_ms": _ms(self.timeout_s),
+            "cost_usd": self.cost_usd,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What happened to one request."""
+
+    request_id: str
+    at: float
+    """Unix seconds of its arrival."""
+    path: str
+    decision: Decision
+    attempts: tuple[Attempt, ...]
+    status: int
+    lane: str | None
+    """The lane whose answer the caller got."""
+    latency_s: float
+    decide_s: float
+    bytes_in: int
+    bytes_out: int
+    cost_usd: float | None
+    counterfactual_usd: Mapping[str, float | None]
+    snapshot_age_s: float | None
+
+    demand_s: float | None = None
+    """Seconds of dedicated work that this arrival asks for, as far as its service time is known."""
+
+    @property
+    def fallbacks(self) -> int:
+        """Attempts beyond the first."""
+        return max(0, len(self.attempts) - 1)
+
+    def to_json(self) -> dict[str, object]:
+        """The contract form."""
+        return {
+            "schema": SCHEMA,
+            "request_id": self.request_id,
+            "at": show_time(self.at),
+            "path": self.path,
+            "decision": self.decision.to_json(),
+            "attempts": [attempt.to_json() for attempt in self.attempts],
+            "status": self.status,
+            "lane": self.lane,
+            "latency_ms": _ms(self.latency_s),
+            "decide_ms": _ms(self.decide_s),
+            "bytes_in": self.bytes_in,
+            "bytes_out": self.bytes_out,
+            "cost_usd": self.cost_usd,
+            "counterfactual_usd": dict(self.counterfactual_usd),
+            "snapshot_age_s": None if self.snapshot_age_s is None else round(self.snapshot_age_s, 3),
+            "policy_version": self.decision.policy_version,
+        }
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)

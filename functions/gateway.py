@@ -1,0 +1,131 @@
+"""API Gateway's HTTP API, payload format 2.0, both ways: event → `Call`, `Answer` → response.
+
+Body bytes are untouched: Base64 is undone on the way in, and used on the way out for whatever is not UTF-8 text.
+The identity is what the gateway's authorizer put into `requestContext.authorizer`; no header is ever taken for it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Final
+from urllib.parse import quote
+
+from functions.core.document import DocumentError, Fields
+from functions.core.patterns import media_type
+from functions.core.problem import Problem
+from functions.core.request import ANONYMOUS, Identity, Request, claim_text
+from functions.router import Answer, Call, problem_answer
+
+LARGEST_RESPONSE: Final = 6 * 1024 * 1024 - 64 * 1024
+"""Lambda's 6 MiB limit on a response, less room for headers and JSON escapes."""
+_TEXTUAL: Final = ("application/json", "application/problem+json", "application/jsonlines", "application/xml")
+
+
+class EventError(ValueError):
+    """The event is no HTTP API call of payload format 2.0."""
+
+
+def read_event(event: object, fallback_id: str, time_left_s: float) -> Call:
+    """Translate an event. Raises `EventError`."""
+    try:
+        root = Fields.of(event)
+        context = root.fields("requestContext")
+        http = context.fields("http")
+        headers = {name.lower(): _joined(value) for name, value in root.fields_or_empty("headers").values.items()}
+        body = _body(root)
+        return Call(
+            Request(
+                id=context.text_or("requestId", fallback_id),
+                method=http.text("method").upper(),
+                path=_path(root.text("rawPath"), context.text_or("stage", "$default")),
+                headers=headers,
+                content_type=headers.get("content-type"),
+                bytes=len(body),
+                identity=_identity(context),
+            ),
+            body,
+            headers.get("accept"),
+            time_left_s,
+        )
+    except DocumentError as error:
+        raise EventError(f"not an HTTP API event of payload format 2.0: {error}") from error
+
+
+def write_answer(answer: Answer, request_id: str) -> dict[str, object]:
+    """Translate an answer; one that Lambda could not return becomes a 502."""
+    response = _response(answer)
+    if len(str(response["body"])) > LARGEST_RESPONSE:
+        problem = Problem(502, "The model's answer is larger than this front door can return.", "response-too-large")
+        return _response(problem_answer(request_id, problem))
+    return response
+
+
+def _response(answer: Answer) -> dict[str, object]:
+    headers = {name: header_safe(value) for name, value in answer.headers.items()}
+    if answer.content_type is not None:
+        headers["content-type"] = answer.content_type
+    text = _text(answer.body, answer.content_type)
+    return {
+        "statusCode": answer.status,
+        "headers": headers,
+        "body": base64.b64encode(answer.body).decode("ascii") if text is None else text,
+        "isBase64Encoded": text is None,
+    }
+
+
+def _text(body: bytes, content_type: str | None) -> str | None:
+    """The body as text when that loses nothing, else None."""
+    kind = media_type(content_type or "")
+    if body and not kind.startswith("text/") and kind not in _TEXTUAL and not kind.endswith("+json"):
+        return None
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _body(root: Fields) -> bytes:
+    body = root.get("body")
+    if body is None:
+        return b""
+    if not isinstance(body, str):
+        raise DocumentError(root.at("body"), "expected text")
+    if not root.get("isBase64Encoded"):
+        return body.encode("utf-8", "surrogatepass")
+    try:
+        return base64.b64decode(body, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise DocumentError(root.at("body"), "is not Base64") from error
+
+
+def _path(raw: str, stage: str) -> str:
+    prefix = f"/{stage}"
+    if stage != "$default" and (raw == prefix or raw.startswith(f"{prefix}/")):
+        return raw[len(prefix) :] or "/"
+    return raw
+
+
+def _joined(value: object) -> str:
+    """Format 2.0 joins repeated headers with commas already; a list is joined likewise."""
+    return ",".join(str(item) for item in value) if isinstance(value, list) else str(value)
+
+
+def _identity(context: Fields) -> Identity:
+    authorizer = context.fields_or_empty("authorizer")
+    iam = authorizer.fields_or_empty("iam")
+    if iam.get("userArn") is not None:
+        return Identity("iam", arn=iam.text("userArn"))
+    jwt = authorizer.fields_or_empty("jwt")
+    if jwt.get("claims") is not None:
+        claims = jwt.fields("claims").values
+        return Identity("jwt", claims={name: claim_text(value) for name, value in claims.items()})
+    keys = authorizer.fields_or_empty("lambda")
+    if keys.get("key_id") is not None:
+        return Identity("api_key", key_id=keys.text("key_id"))
+    return ANONYMOUS
+
+
+def header_safe(text: str) -> str:
+    """`text` as a header value: what is not printable ASCII is percent-encoded, so nothing can break the header."""
+    return quote(text, safe="".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%"))

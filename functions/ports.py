@@ -1,0 +1,97 @@
+"""What the router needs from outside, as Protocols. Adapters live in `aws/`; every one has a fake under `tests/`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from functions.core.outcome import Outcome
+from functions.core.policy import Policy
+from functions.core.receipt import Receipt
+from functions.core.snapshot import Snapshot
+from functions.core.topology import SyncLane
+
+
+class Clock(Protocol):
+    """Time of day and a stopwatch."""
+
+    def now(self) -> float:
+        """Unix seconds."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go back, from any origin."""
+        ...
+
+
+class Invoker(Protocol):
+    """Runs one attempt on one lane."""
+
+    def invoke(
+        self,
+        lane: SyncLane,
+        body: bytes,
+        content_type: str | None,
+        accept: str | None,
+        timeout_s: float,
+        headers: Mapping[str, str],
+    ) -> Outcome:
+        """The attempt's outcome within about `timeout_s`. Never raises for what the lane does, never repeats."""
+        ...
+
+
+class SignalSource(Protocol):
+    """What the lanes' metrics say."""
+
+    def snapshot(self, now: float) -> Snapshot:
+        """The newest reading, perhaps an old one. Never raises: what cannot be read is unknown."""
+        ...
+
+
+class PolicySource(Protocol):
+    """The policy in force."""
+
+    def policy(self, now: float) -> Policy | None:
+        """The last good policy; None when there never was one."""
+        ...
+
+
+class Telemetry(Protocol):
+    """Where receipts go."""
+
+    def record(self, receipt: Receipt) -> None:
+        """Write the receipt and its metrics."""
+        ...
+
+
+class Log(Protocol):
+    """The part of a logger that is used here; Powertools' and the standard library's both fit."""
+
+    def warning(self, msg: str, /, *, extra: Mapping[str, object] | None = None) -> None:
+        """Something is amiss and was coped with."""
+        ...
+
+    def error(self, msg: str, /, *, extra: Mapping[str, object] | None = None) -> None:
+        """Something is wrong and needs a person."""
+        ...
+
+    def exception(self, msg: str, /, *, extra: Mapping[str, object] | None = None) -> None:
+        """As `error`, with the trace of the exception being handled."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """A caller's API key, known by its hash only."""
+
+    key_id: str
+    disabled: bool
+
+
+class KeyStore(Protocol):
+    """API keys by hash."""
+
+    def find(self, key_hash: str) -> KeyRecord | None:
+        """The key whose hex SHA-256 this is, or None."""
+        ...

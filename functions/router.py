@@ -1,0 +1,246 @@
+"""The use case of the `route` function: one call in, one answer and perhaps a receipt out.
+
+Order: liveness → who calls → policy → what the router believes (`GET /v1/lanes`), or decide and execute. Knows
+neither Lambda nor AWS: time, metrics, policy and lanes come through ports.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from functions.board import board
+from functions.core.decide import decide
+from functions.core.decision import Decision
+from functions.core.estimates import service_s
+from functions.core.outcome import failure_of
+from functions.core.plan import usable_s
+from functions.core.policy import Policy
+from functions.core.pricing import counterfactual_usd
+from functions.core.problem import CONTENT_TYPE, Problem
+from functions.core.receipt import Attempt, Receipt
+from functions.core.request import Request
+from functions.core.snapshot import Snapshot
+from functions.core.topology import DedicatedLane, SyncLane, Topology
+from functions.execute import Execution, Payload, execute
+from functions.ports import Clock, Invoker, PolicySource, SignalSource
+
+HEALTH_PATH: Final = "/healthz"
+LANES_PATH: Final = "/v1/lanes"
+_INFERENCE_ID: Final = "x-amzn-sagemaker-inference-id"
+"""Lets a request be found in SageMaker's own records; at most 64 characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One HTTP call, translated."""
+
+    request: Request
+    body: bytes
+    accept: str | None
+    time_left_s: float
+    """How long the function itself may still run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One HTTP answer to translate, and the receipt to write."""
+
+    status: int
+    body: bytes
+    content_type: str | None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    receipt: Receipt | None = None
+
+
+class Router:
+    """Holds what one process knows: its ports, and its own requests in flight."""
+
+    def __init__(
+        self, topology: Topology, policies: PolicySource, signals: SignalSource, invoker: Invoker, clock: Clock
+    ) -> None:
+        """Nothing is read until the first call."""
+        self._topology = topology
+        self._policies = policies
+        self._signals = signals
+        self._invoker = invoker
+        self._clock = clock
+        self._in_flight: Counter[tuple[str, str]] = Counter()
+
+    def answer(self, call: Call) -> Answer:
+        """Answer one call."""
+        began = self._clock.monotonic()
+        request = call.request
+        if request.path == HEALTH_PATH:
+            return _only("GET", request) or _document(request, {"status": "ok"})
+        if request.identity.kind == "anonymous":
+            return problem_answer(request.id, Problem(401, "The call carries no identity that the gateway proved."))
+        now = self._clock.now()
+        policy = self._policies.policy(now)
+        if policy is None:
+            problem = Problem(503, "There is no policy yet that could decide.", "no-policy", retry_after_s=5)
+            return problem_answer(request.id, problem)
+        if request.path == LANES_PATH:
+            return _only("GET", request) or self._lanes(request, policy, now)
+        if policy.model_of(request.path) is not None and (wrong := _only("POST", request)) is not None:
+            return wrong
+        return self._route(call, policy, began, now)
+
+    def _lanes(self, request: Request, policy: Policy, now: float) -> Answer:
+        return _document(request, board(self._snapshot(now), policy, self._topology, now))
+
+    def _snapshot(self, now: float) -> Snapshot:
+        snapshot = self._signals.snapshot(now)
+        own = +self._in_flight
+        return snapshot.with_in_flight(own) if own else snapshot
+
+    def _route(self, call: Call, policy: Policy, began: float, now: float) -> Answer:
+        request = call.request
+        snapshot = self._snapshot(now)
+        deciding = self._clock.monotonic()
+        decision = decide(request, snapshot, policy, self._topology, now)
+        decide_s = self._clock.monotonic() - deciding
+        if decision.shed is not None:
+            shed = decision.shed
+            done = Execution((), None)
+            answer = problem_answer(request.id, Problem(shed.status, shed.reason, retry_after_s=shed.retry_after_s))
+        else:
+            done = self._execute(call, decision, began)
+            answer = _answer(request.id, done)
+        return self._with_receipt(call, answer, decision, done, _Moment(began, now, decide_s, snapshot))
+
+    def _execute(self, call: Call, decision: Decision, began: float) -> Execution:
+        model = decision.model or ""
+        known = self._topology.sync_lanes(model)
+        deadline_s = min((decision.deadline_ms or 0) / 1000, call.time_left_s)
+        return execute(
+            [known[name] for name in decision.order],
+            Payload(call.body, call.request.content_type, call.accept, {_INFERENCE_ID: call.request.id[:64]}),
+            decision.predicted,
+            began=began,
+            deadline=began + usable_s(deadline_s),
+            invoker=self._invoker,
+            clock=self._clock,
+            in_flight=_Count(self._in_flight, model),
+        )
+
+    def _with_receipt(
+        self,
+        call: Call,
+        answer: Answer,
+        decision: Decision,
+        done: Execution,
+        moment: _Moment,
+    ) -> Answer:
+        served = done.attempts[-1] if done.outcome is not None else None
+        lanes = self._topology.sync_lanes(decision.model or "")
+        receipt = Receipt(
+            request_id=call.request.id,
+            at=moment.now,
+            path=call.request.path,
+            decision=decision,
+            attempts=done.attempts,
+            status=answer.status,
+            lane=served.lane if served else None,
+            latency_s=self._clock.monotonic() - moment.began,
+            decide_s=moment.decide_s,
+            bytes_in=len(call.body),
+            bytes_out=len(answer.body),
+            cost_usd=_total([attempt.cost_usd for attempt in done.attempts]),
+            counterfactual_usd=counterfactual_usd(lanes, served.lane, served.duration_s) if served else {},
+            snapshot_age_s=moment.snapshot.age_s(moment.now),
+            demand_s=_demand_s(lanes, decision, moment),
+        )
+        return replace(answer, headers={**answer.headers, **_receipt_headers(receipt)}, receipt=receipt)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """When a request came in, and what was known then."""
+
+    began: float
+    now: float
+    decide_s: float
+    snapshot: Snapshot
+
+
+class _Count:
+    """In-flight requests of one model, by lane."""
+
+    def __init__(self, counter: Counter[tuple[str, str]], model: str) -> None:
+        self._counter = counter
+        self._model = model
+
+    @contextmanager
+    def holding(self, lane: str) -> Iterator[None]:
+        key = (self._model, lane)
+        self._counter[key] += 1
+        try:
+            yield
+        finally:
+            self._counter[key] -= 1
+
+
+def problem_answer(request_id: str, problem: Problem) -> Answer:
+    """The HTTP form of a problem."""
+    headers = {"x-request-id": request_id}
+    if problem.retry_after_s is not None:
+        headers["retry-after"] = str(problem.retry_after_s)
+    return Answer(problem.status, problem.body(request_id), CONTENT_TYPE, headers)
+
+
+def _answer(request_id: str, done: Execution) -> Answer:
+    if done.outcome is None:
+        failure = failure_of(attempt.kind for attempt in done.attempts)
+        problem = Problem(failure.status, failure.detail, failure.slug, failure.retry_after_s, done.attempts)
+        return problem_answer(request_id, problem)
+    outcome = done.outcome
+    return Answer(outcome.status or 200, outcome.body, outcome.content_type, {"x-request-id": request_id})
+
+
+def _document(request: Request, document: object) -> Answer:
+    body = json.dumps(document, separators=(",", ":")).encode()
+    return Answer(200, body, "application/json", {"x-request-id": request.id})
+
+
+def _only(method: str, request: Request) -> Answer | None:
+    """The refusal of another method than `method`, or None."""
+    if request.method == method:
+        return None
+    answer = problem_answer(request.id, Problem(405, f"This path answers {method} only."))
+    return replace(answer, headers={**answer.headers, "allow": method})
+
+
+def _demand_s(lanes: Mapping[str, SyncLane], decision: Decision, moment: _Moment) -> float | None:
+    """Seconds of dedicated work asked for; None for a request that names no model, or without a service time."""
+    dedicated = [lane for lane in lanes.values() if isinstance(lane, DedicatedLane)]
+    if not dedicated or decision.model is None:
+        return None
+    return service_s(dedicated[0], decision.model, moment.snapshot, moment.now)
+
+
+def _total(costs: list[float | None]) -> float | None:
+    return None if None in costs else sum(cost for cost in costs if cost is not None)
+
+
+def _receipt_headers(receipt: Receipt) -> dict[str, str]:
+    headers = {
+        "x-inferlane-rule": receipt.decision.rule,
+        "x-inferlane-policy": receipt.decision.policy_version,
+        "server-timing": _server_timing(receipt.decide_s, receipt.attempts),
+    }
+    if receipt.lane is not None:
+        headers["x-inferlane-lane"] = receipt.lane
+    if receipt.cost_usd is not None and receipt.attempts:
+        headers["x-inferlane-cost-usd"] = f"{receipt.cost_usd:.9f}"
+    return headers
+
+
+def _server_timing(decide_s: float, attempts: tuple[Attempt, ...]) -> str:
+    parts = [f"decide;dur={decide_s * 1000:.3f}"]
+    parts += [f'attempt;desc="{attempt.lane}";dur={attempt.duration_s * 1000:.3f}' for attempt in attempts]
+    return ", ".join(parts)

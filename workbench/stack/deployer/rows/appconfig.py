@@ -1,0 +1,161 @@
+"""AppConfig: applications, environments, profiles, hosted versions, strategies and deployments.
+
+A deployment is waited for, as long as its strategy takes. It cannot be deleted, only followed by another: it leaves the
+state with its environment. A hosted version is deleted before its profile, as the API wants.
+"""
+
+from __future__ import annotations
+
+import time
+
+from workbench.stack.deployer.errors import BrokenError, CloudError
+from workbench.stack.deployer.row import Call, Instance, Row, Step, Tags, Templates
+
+SLACK_S = 120.0
+POLL_S = 0.2
+_ARN = "arn:aws:appconfig:{region}:{account}:"
+_TAGS = Tags("tag_resource", "untag_resource", "ResourceArn")
+_APPLICATION: Templates = {"ApplicationId": "{in.applicationId}"}
+_ENVIRONMENT: Templates = {**_APPLICATION, "EnvironmentId": "{own.environmentId}"}
+_PROFILE: Templates = {**_APPLICATION, "ConfigurationProfileId": "{own.configurationProfileId}"}
+_VERSION: Templates = {
+    **_APPLICATION,
+    "ConfigurationProfileId": "{in.configurationProfileId}",
+    "VersionNumber": "{own.versionNumber}",
+}
+
+
+def _await_deployment(instance: Instance) -> None:
+    parameters = {
+        "ApplicationId": instance.inputs["applicationId"],
+        "EnvironmentId": instance.inputs["environmentId"],
+        "DeploymentNumber": instance.outputs["deploymentNumber"],
+    }
+    started = time.monotonic()
+    while True:
+        found = instance.cloud.call("appconfig", "get_deployment", parameters)
+        state = found.get("State")
+        instance.outputs["state"] = state
+        if state == "COMPLETE":
+            return
+        if state in ("ROLLED_BACK", "ROLLING_BACK", "REVERTED"):
+            raise BrokenError("appconfig.start_deployment", f"the deployment ended {state}")
+        minutes = [found.get(name) or 0 for name in ("DeploymentDurationInMinutes", "FinalBakeTimeInMinutes")]
+        limit = 60.0 * sum(float(str(value)) for value in minutes) + SLACK_S
+        if time.monotonic() - started > limit:
+            raise CloudError("appconfig.get_deployment", f"still {state} after {limit:.0f} s")
+        instance.cloud.pause(POLL_S)
+
+
+ROWS = (
+    Row(
+        type="aws:appconfig/application:Application",
+        service="appconfig",
+        create=Call("create_application"),
+        id="{out.Id}",
+        outputs={"name": "{in.name}", "arn": _ARN + "application/{id}"},
+        auto_name="name",
+        steps=(
+            Step(("name", "description"), Call("update_application", params={"ApplicationId": "{id}"}), at="update"),
+        ),
+        tags=_TAGS,
+        read=Call("get_application", params={"ApplicationId": "{id}"}),
+        delete=Call("delete_application", params={"ApplicationId": "{id}"}),
+    ),
+    Row(
+        type="aws:appconfig/environment:Environment",
+        service="appconfig",
+        create=Call("create_environment"),
+        id="{out.Id}:{in.applicationId}",
+        outputs={
+            "name": "{in.name}",
+            "environmentId": "{out.Id}",
+            "arn": _ARN + "application/{in.applicationId}/environment/{own.environmentId}",
+            "state": "{out.State}",
+        },
+        auto_name="name",
+        steps=(
+            Step(("name", "description", "monitors"), Call("update_environment", params=_ENVIRONMENT), at="update"),
+        ),
+        tags=_TAGS,
+        read=Call("get_environment", params=_ENVIRONMENT),
+        delete=Call("delete_environment", params=_ENVIRONMENT),
+    ),
+    Row(
+        type="aws:appconfig/configurationProfile:ConfigurationProfile",
+        service="appconfig",
+        create=Call("create_configuration_profile"),
+        id="{out.Id}:{in.applicationId}",
+        outputs={
+            "name": "{in.name}",
+            "configurationProfileId": "{out.Id}",
+            "arn": _ARN + "application/{in.applicationId}/configurationprofile/{own.configurationProfileId}",
+        },
+        auto_name="name",
+        steps=(
+            Step(
+                ("name", "description", "retrievalRoleArn", "validators", "kmsKeyIdentifier"),
+                Call("update_configuration_profile", params=_PROFILE),
+                at="update",
+            ),
+        ),
+        tags=_TAGS,
+        read=Call("get_configuration_profile", params=_PROFILE),
+        delete=Call("delete_configuration_profile", params=_PROFILE),
+    ),
+    Row(
+        type="aws:appconfig/hostedConfigurationVersion:HostedConfigurationVersion",
+        service="appconfig",
+        create=Call("create_hosted_configuration_version"),
+        id="{in.applicationId}/{in.configurationProfileId}/{out.VersionNumber}",
+        outputs={
+            "versionNumber": "{out.VersionNumber}",
+            "arn": _ARN
+            + "application/{in.applicationId}/configurationprofile/{in.configurationProfileId}"
+            + "/hostedconfigurationversion/{own.versionNumber}",
+        },
+        read=Call("get_hosted_configuration_version", params=_VERSION),
+        delete=Call("delete_hosted_configuration_version", params=_VERSION),
+    ),
+    Row(
+        type="aws:appconfig/deploymentStrategy:DeploymentStrategy",
+        service="appconfig",
+        create=Call("create_deployment_strategy"),
+        id="{out.Id}",
+        outputs={"name": "{in.name}", "arn": _ARN + "deploymentstrategy/{id}"},
+        auto_name="name",
+        steps=(
+            Step(
+                ("description", "deploymentDurationInMinutes", "finalBakeTimeInMinutes", "growthFactor", "growthType"),
+                Call("update_deployment_strategy", params={"DeploymentStrategyId": "{id}"}),
+                at="update",
+            ),
+        ),
+        tags=_TAGS,
+        read=Call("get_deployment_strategy", params={"DeploymentStrategyId": "{id}"}),
+        delete=Call("delete_deployment_strategy", params={"DeploymentStrategyId": "{id}"}),
+    ),
+    Row(
+        type="aws:appconfig/deployment:Deployment",
+        service="appconfig",
+        create=Call("start_deployment"),
+        id="{in.applicationId}/{in.environmentId}/{out.DeploymentNumber}",
+        outputs={
+            "deploymentNumber": "{out.DeploymentNumber}",
+            "arn": _ARN
+            + "application/{in.applicationId}/environment/{in.environmentId}/deployment/{own.deploymentNumber}",
+            "state": "{out.State}",
+        },
+        tags=_TAGS,
+        settle=_await_deployment,
+        gone_with="its environment",
+        read=Call(
+            "get_deployment",
+            params={
+                **_APPLICATION,
+                "EnvironmentId": "{in.environmentId}",
+                "DeploymentNumber": "{own.deploymentNumber}",
+            },
+        ),
+    ),
+)

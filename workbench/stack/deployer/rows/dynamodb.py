@@ -1,0 +1,145 @@
+"""DynamoDB tables. Keys and indexes cannot change in place; recovery, expiry, encryption, capacity and protection can.
+
+The cloud refuses to delete a table with deletion protection; the deployer does not take it off on its own.
+"""
+
+from __future__ import annotations
+
+import time
+
+from workbench.stack.deployer.errors import CloudError
+from workbench.stack.deployer.row import Call, Instance, Row, Step, Tags, Templates
+from workbench.stack.deployer.values import Properties, items, mapping
+
+ACTIVE_LIMIT_S = 300.0
+POLL_S = 0.2
+
+_TABLE: Templates = {"TableName": "{id}"}
+
+
+def _create(inputs: Properties) -> Properties:
+    """Key schema and attribute definitions in the API's form."""
+    arranged = {name: value for name, value in inputs.items() if name not in _ARRANGED}
+    keys = [("hashKey", "HASH"), ("rangeKey", "RANGE")]
+    arranged["keySchema"] = [{"attributeName": inputs[k], "keyType": t} for k, t in keys if inputs.get(k) is not None]
+    definitions = [mapping(item) for item in items(inputs.get("attributes"))]
+    arranged["attributeDefinitions"] = [{"attributeName": d["name"], "attributeType": d["type"]} for d in definitions]
+    if inputs.get("readCapacity") is not None:
+        arranged["provisionedThroughput"] = _throughput(inputs)
+    if inputs.get("serverSideEncryption") is not None:
+        arranged["sseSpecification"] = _sse(inputs)
+    if inputs.get("streamEnabled") is not None:
+        arranged["streamSpecification"] = {
+            name: inputs[name] for name in ("streamEnabled", "streamViewType") if inputs.get(name) is not None
+        }
+    return arranged
+
+
+_ARRANGED = {
+    "hashKey",
+    "rangeKey",
+    "attributes",
+    "readCapacity",
+    "writeCapacity",
+    "serverSideEncryption",
+    "streamEnabled",
+    "streamViewType",
+}
+
+
+def _throughput(inputs: Properties) -> dict[str, object]:
+    return {"readCapacityUnits": inputs.get("readCapacity"), "writeCapacityUnits": inputs.get("writeCapacity")}
+
+
+def _sse(inputs: Properties) -> dict[str, object]:
+    given = mapping(inputs.get("serverSideEncryption"))
+    key = given.get("kmsKeyArn")
+    specification: dict[str, object] = {"enabled": bool(given.get("enabled"))}
+    if key is not None:
+        specification |= {"sseType": "KMS", "kmsMasterKeyId": key}
+    return specification
+
+
+def _update(instance: Instance) -> None:
+    changed, parameters = instance.changed, dict[str, object]()
+    if "deletionProtectionEnabled" in changed:
+        parameters["DeletionProtectionEnabled"] = bool(instance.inputs.get("deletionProtectionEnabled"))
+    if changed & {"billingMode", "readCapacity", "writeCapacity"}:
+        parameters["BillingMode"] = instance.inputs.get("billingMode") or "PROVISIONED"
+        if instance.inputs.get("readCapacity") is not None:
+            units = _throughput(instance.inputs)
+            parameters["ProvisionedThroughput"] = {
+                name[0].upper() + name[1:]: int(str(value).split(".")[0]) for name, value in units.items()
+            }
+    if "serverSideEncryption" in changed:
+        sse = _sse(instance.inputs)
+        names = {"enabled": "Enabled", "sseType": "SSEType", "kmsMasterKeyId": "KMSMasterKeyId"}
+        parameters["SSESpecification"] = {names[name]: value for name, value in sse.items()}
+    instance.cloud.call("dynamodb", "update_table", {"TableName": instance.id, **parameters})
+    _await(instance)
+
+
+def _expire(instance: Instance) -> None:
+    wanted = mapping(instance.inputs.get("ttl") or instance.before.get("ttl"))
+    enabled = bool(mapping(instance.inputs.get("ttl")).get("enabled", bool(instance.inputs.get("ttl"))))
+    _await(instance)
+    found = mapping(instance.cloud.call("dynamodb", "describe_time_to_live", {"TableName": instance.id}))
+    status = mapping(found.get("TimeToLiveDescription")).get("TimeToLiveStatus", "DISABLED")
+    if enabled == (status in ("ENABLED", "ENABLING")):
+        return  # the API refuses to set what is set already
+    specification = {"Enabled": enabled, "AttributeName": wanted.get("attributeName")}
+    parameters = {"TableName": instance.id, "TimeToLiveSpecification": specification}
+    instance.cloud.call("dynamodb", "update_time_to_live", parameters)
+
+
+def _recover(instance: Instance) -> None:
+    _await(instance)
+    enabled = bool(mapping(instance.inputs.get("pointInTimeRecovery")).get("enabled"))
+    specification = {"PointInTimeRecoveryEnabled": enabled}
+    parameters = {"TableName": instance.id, "PointInTimeRecoverySpecification": specification}
+    instance.cloud.call("dynamodb", "update_continuous_backups", parameters)
+
+
+def _await(instance: Instance) -> None:
+    deadline = time.monotonic() + ACTIVE_LIMIT_S
+    while True:
+        answer = instance.cloud.call("dynamodb", "describe_table", {"TableName": instance.id})
+        status = mapping(answer["Table"]).get("TableStatus")
+        if status == "ACTIVE":
+            return
+        if time.monotonic() > deadline:
+            raise CloudError("dynamodb.describe_table", f"{instance.id} is {status} after {ACTIVE_LIMIT_S:.0f} s")
+        instance.cloud.pause(POLL_S)
+
+
+ROWS = (
+    Row(
+        type="aws:dynamodb/table:Table",
+        service="dynamodb",
+        create=Call("create_table", rename={"name": "TableName"}),
+        id="{in.name}",
+        outputs={
+            "name": "{in.name}",
+            "arn": "{out.TableDescription.TableArn}",
+            "streamArn": lambda i: mapping(i.answer["TableDescription"]).get("LatestStreamArn", ""),
+            "streamLabel": lambda i: mapping(i.answer["TableDescription"]).get("LatestStreamLabel", ""),
+        },
+        auto_name="name",
+        arrange=_create,
+        steps=(
+            Step(
+                ("deletionProtectionEnabled", "billingMode", "readCapacity", "writeCapacity", "serverSideEncryption"),
+                _update,
+                at="update",
+                unset=_update,
+            ),
+            Step(("ttl",), _expire, unset=_expire),
+            Step(("pointInTimeRecovery",), _recover, unset=_recover),
+        ),
+        tags=Tags("tag_resource", "untag_resource", "ResourceArn"),
+        identity=("name",),
+        settle=_await,
+        read=Call("describe_table", params=_TABLE),
+        delete=Call("delete_table", params=_TABLE),
+    ),
+)

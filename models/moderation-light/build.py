@@ -58,6 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.write_readme:
             readme.write(HERE / "README.md", report)
     except (BuildError, dataset.DataError, readme.MarkerError, ArithmeticError, OSError) as error:
+        if isinstance(error, OSError) and error.filename:
+            error = BuildError(f"{error.filename}: {error.strerror}")
         console.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
         return 1
     except KeyboardInterrupt:
@@ -159,7 +161,7 @@ def _serve(
     ):
         for line in process.stdout or ():
             answers.append(json.loads(line))
-            advance(1)
+            advance(1 if "verdict" in answers[-1] else 0)
     if process.returncode or len(answers) != len(examples) + 1:
         raise BuildError(f"the packed model does not serve (exit {process.returncode}); its message stands above")
     return answers[:-1], answers[-1]

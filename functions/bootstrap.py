@@ -86,7 +86,7 @@ def route_parts(settings: RouterSettings) -> RouteParts:
         SageMakerRuntime(settings.region, credentials, settings.sagemaker_runtime_url),
         SystemClock(),
     )
-    return RouteParts(router, PowertoolsTelemetry(logger, METRICS_NAMESPACE), logger)
+    return RouteParts(router, PowertoolsTelemetry(settings.stack, METRICS_NAMESPACE), logger)
 
 
 def authorize_parts(settings: AuthorizerSettings) -> AuthorizeParts:

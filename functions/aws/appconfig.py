@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from functions.aws.redaction import redacted
 from functions.core.policy import Policy
 from functions.core.policy_parser import parse_policy
 from functions.ports import Log
@@ -46,6 +47,7 @@ class AppConfigPolicies:
         self._poll_s = max(_SHORTEST_POLL_S, int(ttl_s))
         self._log = log
         self._token: str | None = None
+        self._poll_at = float("-inf")
         self._policy: Policy | None = None
         self._kept = LastGood(self._read, ttl_s, self._report)
 
@@ -53,15 +55,14 @@ class AppConfigPolicies:
         """The policy in force (see `ports.PolicySource`)."""
         return self._kept.get(now)
 
-    def _read(self, now: float) -> Policy:  # noqa: ARG002 - the service keeps its own time
-        content = self._poll()
-        if content:
+    def _read(self, now: float) -> Policy:
+        if now >= self._poll_at and (content := self._poll(now)):
             self._take(content)
         if self._policy is None:
             raise PolicyUnavailableError("AppConfig has no usable policy document yet")
         return self._policy
 
-    def _poll(self) -> bytes:
+    def _poll(self, now: float) -> bytes:
         client = self._client()
         if self._token is None:
             application, environment, profile = self._names
@@ -75,6 +76,7 @@ class AppConfigPolicies:
         token, self._token = self._token, None  # a token serves once, also when the call fails
         answer = client.get_latest_configuration(ConfigurationToken=token)
         self._token = answer["NextPollConfigurationToken"]
+        self._poll_at = now + answer["NextPollIntervalInSeconds"]
         return answer["Configuration"].read(_LARGEST + 1)
 
     def _take(self, content: bytes) -> None:
@@ -86,7 +88,7 @@ class AppConfigPolicies:
             )
 
     def _report(self, error: Exception) -> None:
-        self._log.warning("AppConfig cannot be read; the last policy serves on", extra={"cause": f"{error!r:.300}"})
+        self._log.warning("AppConfig cannot be read; the last policy serves on", extra={"cause": redacted(error)})
 
 
 def _parse(content: bytes) -> Policy:

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from functions.aws.redaction import redacted
 from functions.core.latches import WINDOW_S
 from functions.core.snapshot import LaneState, ModelState, Point, Series, Snapshot
 from functions.core.topology import DedicatedLane, ServerlessLane, SyncLane, Topology
@@ -195,4 +196,4 @@ def _derive(raw: Mapping[str, Series]) -> dict[str, Series]:
 
 
 def _warn(log: Log, error: Exception) -> None:
-    log.warning("CloudWatch cannot be read; the last snapshot serves on", extra={"cause": f"{error!r:.300}"})
+    log.warning("CloudWatch cannot be read; the last snapshot serves on", extra={"cause": redacted(error)})

@@ -36,6 +36,7 @@ from urllib3.exceptions import (
 )
 
 from functions.aws.connections import NotSentError, connection_pool
+from functions.aws.redaction import redacted
 from functions.core.outcome import Kind, Outcome, classify_container_error
 from functions.core.topology import SyncLane
 
@@ -156,7 +157,7 @@ def _read(response: urllib3.BaseHTTPResponse, ends: float) -> bytes:
 
 
 def _transport_outcome(error: Exception) -> Outcome:
-    cause = f"{type(error).__name__}: {error}"
+    cause = redacted(error)
     if isinstance(error, ConnectTimeoutError | NewConnectionError | SSLError):
         return Outcome(Kind.UNREACHABLE, detail=cause)
     if isinstance(error, ReadTimeoutError | TimeoutError):
@@ -173,19 +174,21 @@ def error_outcome(status: int, error_type: str | None, data: bytes) -> Outcome:
     document = _document(data)
     code = _code(error_type, document)
     message = str(document.get("message") or document.get("Message") or "")
-    detail = f"{status} {code}: {message}"[:500]
     if code == "ModelError":
-        return _model_error(document, message, detail)
+        return _model_error(document, message)
+    detail = redacted(f"{status} {code or 'without a code'}: {message or 'no message'}")
     if code in ("ValidationError", "ValidationException") and "oversize body" in message:
         return Outcome(Kind.TOO_LARGE, status, detail=detail)
     kind = _ERRORS.get(code) or _STATUSES.get(status, Kind.UPSTREAM_ERROR)
     return Outcome(kind, status, detail=detail)
 
 
-def _model_error(document: Mapping[str, object], message: str, detail: str) -> Outcome:
+def _model_error(document: Mapping[str, object], message: str) -> Outcome:
+    """The container's own refusal or failure. Its text may quote the payload, so the detail names the status only."""
     original = document.get("OriginalStatusCode")
     status = original if isinstance(original, int) and not isinstance(original, bool) else 0
     kind = classify_container_error(status)
+    detail = f"424 ModelError: the container answered {status}"
     if kind is not Kind.CALLER_ERROR:
         return Outcome(kind, status or None, detail=detail)
     text = document.get("OriginalMessage")

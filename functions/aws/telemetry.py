@@ -23,9 +23,10 @@ _NONE: Final = "none"
 class PowertoolsTelemetry:
     """Writes through Powertools' Logger and EMF provider."""
 
-    def __init__(self, logger: Logger, namespace: str) -> None:
-        """`namespace` is CloudWatch's."""
-        self._logger = logger
+    def __init__(self, stack: str, namespace: str) -> None:
+        """`namespace` is CloudWatch's. Receipts are records, so they are written at any log level of the function."""
+        self._logger = Logger(service="receipt", level="INFO")
+        self._logger.append_keys(stack=stack)
         self._namespace = namespace
         self._cold = True
 

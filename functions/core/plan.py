@@ -1,8 +1,9 @@
 """How long each attempt may take, so that the caller is answered before the deadline whatever the lanes do.
 
 A lane gets min(its own limit, what is left after reserving time for the fallbacks behind it). A fallback's reserve is
-its predicted P99 (a second when nothing is known), but never more than an equal share of what is left: a slow
-fallback must not starve the lane before it. Planned anew before every attempt, since a quick failure leaves more.
+its predicted P99 (a second when nothing is known, and a cold start before it on serverless), but never more than an
+equal share of what is left: a slow fallback must not starve the lane before it. Planned anew before every attempt,
+since a quick failure leaves more.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from functions.core.estimates import Prediction
-from functions.core.topology import SyncLane
+from functions.core.topology import ServerlessLane, SyncLane
 
 ANSWER_MARGIN_S: Final = 0.05
 """Kept back for translating the answer and for the gateway, at most a tenth of the deadline."""
@@ -36,5 +37,5 @@ def attempt_budget_s(left_s: float, lanes: Sequence[SyncLane], predicted: Mappin
 def _reserve_s(lane: SyncLane, predicted: Mapping[str, Prediction]) -> float:
     prediction = predicted.get(lane.name)
     if prediction is None or prediction.p99_ms is None:
-        return _UNKNOWN_RESERVE_S
+        return _UNKNOWN_RESERVE_S + (lane.cold_start_ms / 1000 if isinstance(lane, ServerlessLane) else 0.0)
     return prediction.p99_ms / 1000

@@ -28,6 +28,7 @@ class Attempt:
     timeout_s: float
     cost_usd: float | None
     detail: str = ""
+    """Why it failed, for operators: never payload, never shown to the caller."""
 
     def to_json(self) -> dict[str, object]:
         """The receipt's form."""
@@ -39,6 +40,7 @@ class Attempt:
             "duration_ms": _ms(self.duration_s),
             "timeout_ms": _ms(self.timeout_s),
             "cost_usd": self.cost_usd,
+            **({"detail": self.detail} if self.detail and self.kind is not Kind.OK else {}),
         }
 
 

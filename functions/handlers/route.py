@@ -7,6 +7,7 @@ from typing import Protocol
 
 from functions.bootstrap import RouteParts, route_parts
 from functions.core.problem import Problem
+from functions.core.receipt import Receipt
 from functions.gateway import EventError, read_event, write_answer
 from functions.router import problem_answer
 from functions.settings import read_router
@@ -42,9 +43,7 @@ def respond(event: object, context: Context, parts: RouteParts) -> dict[str, obj
         call = read_event(event, request_id, context.get_remaining_time_in_millis() / 1000 - _ANSWER_S)
         request_id = call.request.id
         answer = parts.router.answer(call)
-        if answer.receipt is not None:
-            parts.telemetry.record(answer.receipt)
-        return write_answer(answer, request_id)
+        response = write_answer(answer, request_id)
     except EventError as error:
         parts.log.warning("event refused", extra={"request_id": request_id, "cause": str(error)})
         return write_answer(problem_answer(request_id, Problem(400, "The request cannot be read.")), request_id)
@@ -52,3 +51,14 @@ def respond(event: object, context: Context, parts: RouteParts) -> dict[str, obj
         parts.log.exception("unhandled error", extra={"request_id": request_id})
         problem = Problem(500, "An internal error occurred; the request id finds it in the logs.")
         return write_answer(problem_answer(request_id, problem), request_id)
+    if answer.receipt is not None:
+        _record(answer.receipt, parts)
+    return response
+
+
+def _record(receipt: Receipt, parts: RouteParts) -> None:
+    """An answer that was paid for goes out, also when it cannot be recorded."""
+    try:
+        parts.telemetry.record(receipt)
+    except Exception:
+        parts.log.exception("receipt not recorded", extra={"request_id": receipt.request_id})

@@ -15,7 +15,6 @@ import shutil
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -48,9 +47,9 @@ class Artifact:
 
 
 class ArtifactStore:
-    """Extracted archives under one folder. `client` makes an S3 client when the first one is needed."""
+    """Extracted archives under one folder."""
 
-    def __init__(self, folder: Path, client: Callable[[], S3Client]) -> None:
+    def __init__(self, folder: Path, client: S3Client) -> None:
         self._folder = folder
         self._client = client
         self._locks: dict[str, asyncio.Lock] = {}
@@ -69,7 +68,7 @@ class ArtifactStore:
     def _fetch(self, url: str) -> Artifact:
         bucket, key = parse_url(url)
         try:
-            etag = self._client().head_object(Bucket=bucket, Key=key)["ETag"]
+            etag = self._client.head_object(Bucket=bucket, Key=key)["ETag"]
             place = self._folder / hashlib.sha256(f"{url}\n{etag}".encode()).hexdigest()[:24]
             if not place.exists():
                 self._download(bucket, key, place)
@@ -87,7 +86,7 @@ class ArtifactStore:
         partial = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=self._folder))
         try:
             archive = partial / "model.tar.gz"
-            self._client().download_file(bucket, key, str(archive))
+            self._client.download_file(bucket, key, str(archive))
             (partial / "base").mkdir()
             extract(archive, partial / "base" / "model")
             (partial / "base").rename(place)

@@ -52,7 +52,7 @@ class MalformedError(ValueError):
 
 
 def check(shape: Shape, value: object) -> list[str]:
-    """Every way in which `value` breaks `shape`'s rules; empty when it fits. Raises `MalformedError` on a wrong type."""
+    """Every rule of the shape that `value` breaks; empty when it fits. Raises `MalformedError` on a wrong type."""
     return list(_check(shape, value, ""))
 
 

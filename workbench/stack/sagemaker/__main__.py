@@ -1,0 +1,112 @@
+"""Run the emulator: `python -m workbench.stack.sagemaker --port 8181 --state-dir .inferlane/sagemaker`.
+
+Prints `ready http://HOST:PORT` when it listens. SIGTERM and SIGINT stop all model processes and end it with status 0;
+if it is killed, the model processes end by themselves. The AWS services it uses (S3 for model archives, CloudWatch for
+metrics) are found through the SDK's standard variables, such as AWS_ENDPOINT_URL.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from aiohttp import web
+
+from workbench.stack.sagemaker.server import Server
+from workbench.stack.sagemaker.settings import Settings
+
+
+def main() -> None:
+    """Parse, serve, end."""
+    settings = parse(sys.argv[1:])
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("botocore").setLevel(logging.WARNING)
+    try:
+        listener = socket.create_server((settings.host, settings.port))
+    except OSError as error:
+        sys.exit(f"cannot listen on {settings.host}:{settings.port}: {error.strerror}; choose another --port")
+    try:
+        asyncio.run(serve(settings, listener))
+    except OSError as error:
+        sys.exit(f"cannot use --state-dir {settings.state_dir}: {error}")
+
+
+def parse(arguments: list[str]) -> Settings:
+    """The command line as settings."""
+    defaults = Settings(state_dir=Path())
+    parser = argparse.ArgumentParser(
+        prog="python -m workbench.stack.sagemaker",
+        description="An offline SageMaker: control plane, runtime and real model processes, on one loopback port.",
+    )
+    parser.add_argument("--host", default=defaults.host, help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=defaults.port, help="port, 0 for a free one (default: %(default)s)")
+    parser.add_argument("--state-dir", type=Path, required=True, help="folder for extracted models and logs")
+    parser.add_argument("--region", default=defaults.region, help="region in ARNs (default: %(default)s)")
+    parser.add_argument("--account", default=defaults.account, help="account in ARNs (default: %(default)s)")
+    for option, name, kind, meaning in _NUMBERS:
+        text = f"{meaning} (default here: %(default)s)"
+        parser.add_argument(option, dest=name, type=kind, default=getattr(defaults, name), metavar="N", help=text)
+    parsed = parser.parse_args(arguments)
+    for option, name, _, _ in _NUMBERS:
+        lowest = 0.0 if name in _MAY_BE_ZERO else None
+        value = getattr(parsed, name)
+        if value < 0 or (lowest is None and value == 0):
+            parser.error(f"{option} must be {'zero or more' if lowest is not None else 'above zero'}; got {value}")
+    return Settings(**vars(parsed))
+
+
+_NUMBERS = (
+    ("--metric-period", "metric_period_s", int, "seconds a CloudWatch bin covers; AWS: 60"),
+    (
+        "--metric-lag",
+        "metric_lag_s",
+        float,
+        "seconds from a bin's end to its publication; AWS: 60-180 seen",
+    ),
+    ("--serverless-idle", "serverless_idle_s", float, "seconds after which an idle container stops; AWS: unpublished"),
+    (
+        "--cold-start-extra",
+        "cold_start_extra_s",
+        float,
+        "seconds added to a container's real start; AWS: image pull",
+    ),
+    ("--instance-start", "instance_start_s", float, "seconds added to an instance's real start; AWS: 180-540"),
+    (
+        "--startup-timeout",
+        "startup_timeout_s",
+        float,
+        "seconds to the first good /ping, if the variant is silent; AWS: 240",
+    ),
+    ("--invocation-timeout", "invocation_timeout_s", float, "seconds one model call may take; AWS: 60"),
+    ("--cold-start-timeout", "cold_start_timeout_s", float, "seconds a request waits for a container; AWS: 180"),
+    ("--ping-interval", "ping_interval_s", float, "seconds between health checks; AWS: unpublished"),
+    ("--ping-timeout", "ping_timeout_s", float, "seconds a /ping may take; AWS: 2"),
+    ("--stop-grace", "stop_grace_s", float, "seconds from SIGTERM to SIGKILL; AWS: 30"),
+    ("--max-payload", "max_payload_bytes", int, "bytes, real-time; AWS: 6291456 (API model) or 25 MB (guide)"),
+    ("--max-serverless-payload", "max_serverless_payload_bytes", int, "bytes, serverless; AWS: 4 MB"),
+    ("--cores-per-instance", "cores_per_instance", float, "busy host cores that read as a fully used instance"),
+)
+_MAY_BE_ZERO = {"metric_lag_s", "cold_start_extra_s", "instance_start_s", "serverless_idle_s"}
+
+
+async def serve(settings: Settings, listener: socket.socket) -> None:
+    """Serve until a signal."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    runner = web.AppRunner(Server(settings).app(), access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    await web.SockSite(runner, listener).start()
+    host, port = listener.getsockname()[:2]
+    print(f"ready http://{host}:{port}", flush=True)
+    await stopping.wait()
+    await runner.cleanup()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,241 @@
+"""The HTTP server: AWS's two front doors, our admin paths, and the wiring of everything behind them.
+
+POST /                                     control planes, by X-Amz-Target
+POST /endpoints/{name}/invocations         InvokeEndpoint
+GET  /_inferlane/health                    {"status": "ok", "endpoints": n}; answers as soon as the port is open
+GET  /_inferlane/endpoints                 {"endpoints": [...]}: kind, state, replicas with pid, starts, faults
+GET, POST, DELETE /_inferlane/faults       list; start one ({"endpoint", "kind", "variant"?, "params"?}); clear all
+DELETE /_inferlane/faults/{id}             clear one
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+import aiohttp
+import boto3
+from aiohttp import web
+from botocore.config import Config
+
+from workbench.stack.sagemaker import wire
+from workbench.stack.sagemaker.artifacts import ArtifactStore
+from workbench.stack.sagemaker.catalog import Catalog
+from workbench.stack.sagemaker.control import Control, desired_instances
+from workbench.stack.sagemaker.endpoints import Endpoints
+from workbench.stack.sagemaker.faults import Fault, FaultError, FaultTable
+from workbench.stack.sagemaker.invoke import Runtime
+from workbench.stack.sagemaker.lane import Lane
+from workbench.stack.sagemaker.lifecycle import Lifecycle
+from workbench.stack.sagemaker.records import Endpoint
+from workbench.stack.sagemaker.replica import Host, LogNumbers
+from workbench.stack.sagemaker.scaling import Scaling
+from workbench.stack.sagemaker.settings import Settings
+from workbench.stack.sagemaker.telemetry import Telemetry
+from workbench.stack.sagemaker.wire import Answer, AwsError, Protocol
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_s3 import S3Client
+
+log = logging.getLogger(__name__)
+SHUTDOWN_GRACE_S = 2.0
+
+
+class Server:
+    """The emulator. `app()` is the web application; its clean-up stops every process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._faults = FaultTable()
+        catalog = Catalog(settings.region, settings.account)
+        self._endpoints = Endpoints(catalog)
+        self._scaling = Scaling(settings.region, settings.account, desired_instances(self._endpoints))
+        self._catalog = catalog
+        self._expiries: set[asyncio.Task[None]] = set()
+
+    def app(self) -> web.Application:
+        """The web application."""
+        # Size limits are the variant's, and have AWS's own answers: see `_invoke`.
+        app = web.Application(client_max_size=1 << 30)
+        app.router.add_post("/", self._control_call)
+        app.router.add_post("/endpoints/{name}/invocations", self._invoke)
+        app.router.add_get("/_inferlane/health", self._health)
+        app.router.add_get("/_inferlane/endpoints", self._list_endpoints)
+        app.router.add_get("/_inferlane/faults", self._list_faults)
+        app.router.add_post("/_inferlane/faults", self._add_fault)
+        app.router.add_delete("/_inferlane/faults", self._clear_faults)
+        app.router.add_delete("/_inferlane/faults/{id}", self._clear_fault)
+        app.cleanup_ctx.append(self._run)
+        return app
+
+    async def _run(self, _: web.Application) -> AsyncIterator[None]:
+        settings, folder = self._settings, self._settings.state_dir
+        s3, cloudwatch = await asyncio.to_thread(_clients, settings.region)
+        artifacts = ArtifactStore(folder / "artifacts", s3)
+        artifacts.clean()
+        (folder / "logs").mkdir(parents=True, exist_ok=True)
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            auto_decompress=False,
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+        )
+        host = Host(settings, session, artifacts, LogNumbers(folder / "logs"))
+        self._lifecycle = Lifecycle(host, self._endpoints, self._faults, self._on_setup, self._on_settled)
+        self._control = Control(self._catalog, self._endpoints, self._scaling, self._lifecycle)
+        self._protocol = Protocol(self._control.known)
+        self._telemetry = Telemetry(settings, self._lifecycle, cloudwatch)
+        self._runtime = Runtime(settings, session, self._lifecycle, self._telemetry.outcome)
+        loops = [
+            asyncio.create_task(self._telemetry.sample_forever()),
+            asyncio.create_task(self._telemetry.publish_forever()),
+        ]
+        yield
+        for task in [*loops, *self._expiries]:
+            task.cancel()
+        await self._lifecycle.shut_down(SHUTDOWN_GRACE_S)
+        await session.close()
+
+    def _on_setup(self, endpoint: str, variant: str, seconds: float) -> None:
+        self._telemetry.setup(endpoint, variant, seconds)
+
+    def _on_settled(self, endpoint: Endpoint) -> None:
+        self._control.settled(endpoint)
+
+    # AWS's front doors
+
+    async def _control_call(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        try:
+            call = self._protocol.parse(request.headers.get("X-Amz-Target", ""), body)
+            answer = wire.control_answer(self._control.answer(call))
+        except AwsError as error:
+            answer = wire.control_error(error)
+        except Exception:
+            log.exception("%s failed", request.headers.get("X-Amz-Target"))
+            answer = wire.control_error(AwsError("InternalFailure", "The emulator failed; its log says why.", 500))
+        return _response(answer)
+
+    async def _invoke(self, request: web.Request) -> web.Response:
+        endpoint, id_ = request.match_info["name"], wire.request_id()
+        limit = self._runtime.largest_body(endpoint)
+        if (request.content_length or 0) > limit:
+            return _response(self._runtime.too_large(endpoint, id_))
+        body = await request.read()
+        if len(body) > limit:
+            return _response(self._runtime.too_large(endpoint, id_))
+        return _response(await self._runtime.invoke(endpoint, request.headers, body, id_))
+
+    # Admin paths
+
+    async def _health(self, _: web.Request) -> web.Response:
+        return web.json_response({"status": "ok", "endpoints": len(self._endpoints.all())})
+
+    async def _list_endpoints(self, _: web.Request) -> web.Response:
+        return web.json_response({"endpoints": [self._shown(e) for e in self._endpoints.all()]})
+
+    async def _list_faults(self, _: web.Request) -> web.Response:
+        return web.json_response({"faults": [f.shown() for f in self._faults.all()]})
+
+    async def _add_fault(self, request: web.Request) -> web.Response:
+        try:
+            fault = self._faults.add(await _json(request), time.time())
+        except FaultError as error:
+            return web.json_response({"message": str(error)}, status=400)
+        if problem := self._unknown(fault):
+            self._faults.remove(fault.id)
+            return web.json_response({"message": problem}, status=404)
+        await self._lifecycle.apply_faults(fault.endpoint)
+        if "seconds" in fault.params:
+            task = asyncio.create_task(self._expire(fault))
+            self._expiries.add(task)
+            task.add_done_callback(self._expiries.discard)
+        return web.json_response(fault.shown(), status=201)
+
+    async def _clear_faults(self, _: web.Request) -> web.Response:
+        cleared = self._faults.all()
+        await asyncio.gather(*(self._end(f) for f in cleared))
+        return web.json_response({"cleared": [f.id for f in cleared]})
+
+    async def _clear_fault(self, request: web.Request) -> web.Response:
+        fault = next((f for f in self._faults.all() if f.id == request.match_info["id"]), None)
+        if fault is None:
+            return web.json_response({"message": f"no fault {request.match_info['id']!r} is in force"}, status=404)
+        await self._end(fault)
+        return web.json_response({"cleared": [fault.id]})
+
+    async def _end(self, fault: Fault) -> None:
+        self._faults.remove(fault.id)
+        await self._lifecycle.apply_faults(fault.endpoint)
+
+    async def _expire(self, fault: Fault) -> None:
+        await asyncio.sleep(fault.params["seconds"])
+        await self._end(fault)
+
+    def _unknown(self, fault: Fault) -> str | None:
+        endpoint = self._endpoints.find(fault.endpoint)
+        if endpoint is None or endpoint.name != fault.endpoint:
+            return f"there is no endpoint {fault.endpoint!r}"
+        names = [p.variant.name for p in endpoint.plan.variants]
+        if fault.variant is not None and fault.variant not in names:
+            return f"endpoint {fault.endpoint!r} has no variant {fault.variant!r}; it has {', '.join(names)}"
+        return None
+
+    def _shown(self, endpoint: Endpoint) -> dict[str, object]:
+        live = self._lifecycle.live.get(endpoint.name)
+        serverless = any(p.variant.serverless for p in endpoint.plan.variants)
+        return {
+            "name": endpoint.name,
+            "kind": "serverless" if serverless else "dedicated",
+            "state": endpoint.status,
+            "failure_reason": endpoint.failure_reason,
+            "config": endpoint.plan.config.name,
+            "variants": [_shown_lane(lane, endpoint) for lane in live.lanes.values()] if live else [],
+            "faults": [f.id for f in self._faults.all() if f.endpoint == endpoint.name],
+        }
+
+
+def _shown_lane(lane: Lane, endpoint: Endpoint) -> dict[str, object]:
+    name = lane.planned.variant.name
+    return {
+        "name": name,
+        "in_flight": lane.in_flight,
+        "starts": lane.starts,
+        "desired": endpoint.desired.get(name),
+        "replicas": [
+            {
+                "id": r.id,
+                "pid": r.child.pid,
+                "state": r.state,
+                "in_flight": r.in_flight,
+                "start_s": round(r.start_s, 3),
+                "log": f"{endpoint.name}-{name}-{r.number}.log",
+            }
+            for r in lane.replicas
+        ],
+        "faults": lane.faults.ids(),
+    }
+
+
+def _clients(region: str) -> tuple[S3Client, CloudWatchClient]:
+    """The AWS clients this server uses itself, from the SDK's standard variables."""
+    session = boto3.Session(region_name=region)
+    # A lost metric call is tried again by Telemetry; a stuck one must not hold up the end of the server.
+    brief = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 1})
+    patient = Config(connect_timeout=5, read_timeout=60, retries={"mode": "standard", "total_max_attempts": 3})
+    return session.client("s3", config=patient), session.client("cloudwatch", config=brief)
+
+
+def _response(answer: Answer) -> web.Response:
+    return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
+
+
+async def _json(request: web.Request) -> object:
+    try:
+        body: object = await request.json()
+    except ValueError as error:
+        raise FaultError(f"the body is not JSON: {error}") from error
+    return body

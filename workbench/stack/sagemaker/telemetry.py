@@ -1,0 +1,146 @@
+"""Metrics in motion: looks at the replicas every few seconds, and publishes each bin when it and its lag are over.
+
+A failing PutMetricData is logged once for each cause and tried again later with what has gathered since; after an
+hour's worth the oldest data is given up. Nothing here can stop the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from workbench.stack.sagemaker import metrics
+from workbench.stack.sagemaker.hardware import hardware
+from workbench.stack.sagemaker.lane import Lane
+from workbench.stack.sagemaker.lifecycle import Lifecycle
+from workbench.stack.sagemaker.metrics import Bins, Outcome, Point
+from workbench.stack.sagemaker.replica import Replica
+from workbench.stack.sagemaker.settings import Settings
+from workbench.stack.sagemaker.utilization import Usage, usage_of
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudwatch import CloudWatchClient
+
+log = logging.getLogger(__name__)
+RETRY_S = 5.0
+MOST_PENDING = 20_000
+"""Datums kept while CloudWatch does not answer: an hour of a dozen busy endpoints."""
+
+
+@dataclass(slots=True)
+class Telemetry:
+    """Gathers and publishes."""
+
+    settings: Settings
+    lifecycle: Lifecycle
+    client: CloudWatchClient
+    bins: Bins = field(init=False)
+    _busy: dict[int, tuple[float, float]] = field(default_factory=dict)
+    """Process id -> CPU seconds and monotonic time of the last look."""
+    _pending: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    _complained: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.bins = Bins(self.settings.metric_period_s)
+
+    def outcome(self, endpoint: str, variant: str, outcome: Outcome) -> None:
+        """A request has ended."""
+        self._add(endpoint, variant, *metrics.request_points(outcome))
+
+    def setup(self, endpoint: str, variant: str, seconds: float) -> None:
+        """A serverless container has started."""
+        self._add(endpoint, variant, metrics.setup_point(seconds))
+
+    async def sample_forever(self) -> None:
+        """Look at every replica of every serving endpoint, ten times a bin but neither above 1 Hz nor below 0.2 Hz."""
+        interval_s = min(max(self.settings.metric_period_s / 10, 1.0), 5.0)
+        while True:
+            await asyncio.sleep(interval_s)
+            await self._sample()
+
+    async def publish_forever(self) -> None:
+        """Publish what is due, every second."""
+        while True:
+            await asyncio.sleep(1.0)
+            for namespace, datums in self.bins.take(time.time(), self.settings.metric_lag_s).items():
+                self._pending.extend((namespace, d) for d in datums)
+            if self._pending and not await asyncio.to_thread(self._publish):
+                del self._pending[:-MOST_PENDING]
+                await asyncio.sleep(RETRY_S)
+
+    async def _sample(self) -> None:
+        lanes = [(name, lane) for name, d in self.lifecycle.live.items() for lane in d.lanes.values()]
+        roots = {pid for _, lane in lanes for r in lane.replicas for pid in r.pids}
+        usage = await asyncio.to_thread(usage_of, roots) if roots else {}
+        at = time.monotonic()
+        for endpoint, lane in lanes:
+            if lane.planned.variant.serverless:
+                self._sample_serverless(endpoint, lane, usage)
+            else:
+                self._sample_dedicated(endpoint, lane, usage, at)
+        self._busy = {pid: (usage[pid].cpu_s, at) for pid in usage}
+
+    def _sample_dedicated(self, endpoint: str, lane: Lane, usage: Mapping[int, Usage], at: float) -> None:
+        variant = lane.planned.variant
+        kind = hardware(variant.instance_type or "")
+        size = metrics.Size(kind.vcpus, kind.memory_mib, kind.gpus, variant.volume_gb * 1024**3)
+        for replica in lane.replicas:
+            if replica.child.pid in usage:
+                seen = self._seen(replica, usage, at)
+                self._add(
+                    endpoint, variant.name, *metrics.instance_points(seen, size, self.settings.cores_per_instance)
+                )
+        for name, unit in metrics.IDLE:
+            self.bins.touch(endpoint, variant.name, name, unit, time.time())
+
+    def _seen(self, replica: Replica, usage: Mapping[int, Usage], at: float) -> metrics.Instance:
+        busy: float | None = None
+        for pid in replica.pids:
+            if pid in usage and pid in self._busy:
+                cpu_s, then = self._busy[pid]
+                busy = (busy or 0.0) + max(usage[pid].cpu_s - cpu_s, 0.0) / (at - then)
+        memory = sum(usage[pid].memory_mib for pid in replica.pids if pid in usage)
+        return metrics.Instance(busy, memory, replica.artifact.size_bytes, replica.in_flight)
+
+    def _sample_serverless(self, endpoint: str, lane: Lane, usage: Mapping[int, Usage]) -> None:
+        variant = lane.planned.variant
+        size = variant.serverless
+        if size is None or not (lane.replicas or lane.in_flight):
+            return
+        for replica in lane.replicas:
+            if seen := usage.get(replica.child.pid):
+                self._add(endpoint, variant.name, metrics.container_point(seen.memory_mib, size.memory_mb))
+        self._add(endpoint, variant.name, metrics.concurrency_point(lane.in_flight, size.max_concurrency))
+
+    def _add(self, endpoint: str, variant: str, *points: Point) -> None:
+        now = time.time()
+        deployment = self.lifecycle.live.get(endpoint)
+        own_period_s = deployment.plan.config.metric_period_s if deployment else None
+        for point in points:
+            self.bins.add(endpoint, variant, point, now, own_period_s)
+
+    def _publish(self) -> bool:
+        """Send what is pending, in as few calls as its size allows; False when a call failed."""
+        while self._pending:
+            namespace = self._pending[0][0]
+            part = [item for item in self._pending if item[0] == namespace][: metrics.DATUMS_PER_CALL]
+            try:
+                self.client.put_metric_data(Namespace=namespace, MetricData=[d for _, d in part])  # type: ignore[misc]
+            except (BotoCoreError, ClientError) as error:
+                self._complain(error)
+                return False
+            sent = {id(item) for item in part}
+            self._pending = [item for item in self._pending if id(item) not in sent]
+        return True
+
+    def _complain(self, error: Exception) -> None:
+        cause = f"{type(error).__name__}: {error}"
+        if cause not in self._complained:
+            self._complained.add(cause)
+            log.warning("metrics cannot be published, will be tried again: %s", cause)

@@ -1,0 +1,173 @@
+"""The dedicated lane: a real-time endpoint on instances of its own, scaled by concurrency, updated behind a
+guardrail.
+
+An update brings a second fleet up beside the old one. From two instances on, half of the new fleet takes traffic
+first (a canary may be at most half the fleet, so one instance cannot have one); if the rollback alarm rings while the
+new fleet bakes, SageMaker returns to the old one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_aws as aws
+
+from infra import naming
+from infra.components.model_package import ModelPackage
+from infra.components.served_model import ServedModel, ServedModelArgs
+from infra.config import DedicatedConfig
+from infra.images import Image
+
+TARGET_USE = 0.7
+"""Scale out at 70 % of the slots: a new instance takes minutes, and what arrives meanwhile needs the rest."""
+SCALE_OUT_COOLDOWN_S = 60
+SCALE_IN_COOLDOWN_S = 300
+"""Application Auto Scaling's own default; an instance that just started is not taken away at once."""
+ROLLBACK_ERROR_SHARE = 0.05
+"""A new fleet that answers more than one request in twenty with a 5xx is worse than the old one."""
+CANARY_PERCENT = 50
+STARTUP_TIMEOUT_S = 600
+"""For the artifact's download and for the first good `/ping`; a broken container fails the update, not the hour."""
+
+
+@dataclass(frozen=True)
+class DedicatedLaneArgs:
+    """A model's package and the instances it runs on."""
+
+    stack: str
+    model: str
+    config: DedicatedConfig
+    package: ModelPackage
+    image: Image
+    log_retention_days: int
+    tags: Mapping[str, str]
+
+
+class DedicatedLane(pulumi.ComponentResource):
+    """A real-time endpoint with its alarm and its autoscaling."""
+
+    endpoint: aws.sagemaker.Endpoint
+
+    def __init__(self, name: str, args: DedicatedLaneArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("inferlane:infra:DedicatedLane", name, None, opts)
+        here = pulumi.ResourceOptions(parent=self)
+        endpoint_name = naming.endpoint_name(args.stack, args.model, "dedicated")
+        served = ServedModel(
+            name,
+            ServedModelArgs(
+                endpoint=endpoint_name,
+                package=args.package,
+                image=args.image,
+                workers=args.config.slots_per_instance,
+                log_retention_days=args.log_retention_days,
+                tags=args.tags,
+            ),
+            opts=here,
+        )
+        alarm = _error_alarm(f"{name}-errors", endpoint_name, args.tags, here)
+        variant = _variant(args.config)
+        configuration = aws.sagemaker.EndpointConfiguration(
+            f"{name}-config",
+            name=served.model_name.apply(lambda model: naming.hashed_name(endpoint_name, {**variant, "model": model})),
+            production_variants=[{**variant, "model_name": served.model_name}],
+            tags=args.tags,
+            opts=here,
+        )
+        self.endpoint = aws.sagemaker.Endpoint(
+            f"{name}-endpoint",
+            name=endpoint_name,
+            endpoint_config_name=configuration.name,
+            deployment_config=_guardrail(args.config, alarm),
+            tags=args.tags,
+            opts=here,
+        )
+        self._scale(name, args, here)
+        self.register_outputs({"endpoint": self.endpoint.name})
+
+    def _scale(self, name: str, args: DedicatedLaneArgs, opts: pulumi.ResourceOptions) -> None:
+        target = aws.appautoscaling.Target(
+            f"{name}-scaling",
+            service_namespace="sagemaker",
+            scalable_dimension="sagemaker:variant:DesiredInstanceCount",
+            resource_id=pulumi.Output.concat("endpoint/", self.endpoint.name, "/variant/", naming.VARIANT),
+            min_capacity=args.config.min_instances,
+            max_capacity=args.config.max_instances,
+            tags=args.tags,
+            opts=opts,
+        )
+        aws.appautoscaling.Policy(
+            f"{name}-scaling-policy",
+            name=f"{naming.endpoint_name(args.stack, args.model, 'dedicated')}-concurrency",
+            policy_type="TargetTrackingScaling",
+            service_namespace=target.service_namespace,
+            scalable_dimension=target.scalable_dimension,
+            resource_id=target.resource_id,
+            target_tracking_scaling_policy_configuration={
+                "predefined_metric_specification": {
+                    "predefined_metric_type": "SageMakerVariantConcurrentRequestsPerModelHighResolution"
+                },
+                "target_value": round(args.config.slots_per_instance * TARGET_USE, 2),
+                "scale_out_cooldown": SCALE_OUT_COOLDOWN_S,
+                "scale_in_cooldown": SCALE_IN_COOLDOWN_S,
+            },
+            opts=opts,
+        )
+
+
+def _variant(config: DedicatedConfig) -> aws.sagemaker.EndpointConfigurationProductionVariantArgsDict:
+    """The production variant, all but its model."""
+    return {
+        "variant_name": naming.VARIANT,
+        "instance_type": config.instance_type,
+        "initial_instance_count": config.min_instances,
+        "initial_variant_weight": 1,
+        "container_startup_health_check_timeout_in_seconds": STARTUP_TIMEOUT_S,
+        "model_data_download_timeout_in_seconds": STARTUP_TIMEOUT_S,
+        "routing_configs": [{"routing_strategy": "LEAST_OUTSTANDING_REQUESTS"}],
+    }
+
+
+def _error_alarm(
+    name: str, endpoint_name: str, tags: Mapping[str, str], opts: pulumi.ResourceOptions
+) -> aws.cloudwatch.MetricAlarm:
+    """Speaks of the endpoint by its stable name, so that it stands before the endpoint that names it."""
+    return aws.cloudwatch.MetricAlarm(
+        name,
+        name=f"{endpoint_name}-errors",
+        alarm_description=f"More than {ROLLBACK_ERROR_SHARE:.0%} of the answers of {endpoint_name} are 5xx",
+        namespace="AWS/SageMaker",
+        metric_name="Invocation5XXErrors",
+        dimensions={"EndpointName": endpoint_name, "VariantName": naming.VARIANT},
+        statistic="Average",  # 0 or 1 per request: the average is the share of errors
+        comparison_operator="GreaterThanThreshold",
+        threshold=ROLLBACK_ERROR_SHARE,
+        period=60,
+        evaluation_periods=2,
+        treat_missing_data="notBreaching",
+        tags=tags,
+        opts=opts,
+    )
+
+
+def _guardrail(
+    config: DedicatedConfig, alarm: aws.cloudwatch.MetricAlarm
+) -> aws.sagemaker.EndpointDeploymentConfigArgsDict:
+    """Blue/green, bake time, rollback. A canary's limit: developer guide, deployment-guardrails-blue-green-canary."""
+    traffic: aws.sagemaker.EndpointDeploymentConfigBlueGreenUpdatePolicyTrafficRoutingConfigurationArgsDict = {
+        "type": "ALL_AT_ONCE",
+        "wait_interval_in_seconds": config.bake_s,
+    }
+    if config.min_instances > 1:
+        traffic["type"] = "CANARY"
+        traffic["canary_size"] = {"type": "CAPACITY_PERCENT", "value": CANARY_PERCENT}
+    return {
+        "auto_rollback_configuration": {"alarms": [{"alarm_name": alarm.name}]},
+        "blue_green_update_policy": {
+            "traffic_routing_configuration": traffic,
+            "termination_wait_in_seconds": config.bake_s,
+            # The fleet's start-up and both waits, with room to roll back.
+            "maximum_execution_timeout_in_seconds": 3 * STARTUP_TIMEOUT_S + 2 * config.bake_s,
+        },
+    }

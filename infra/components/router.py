@@ -1,0 +1,126 @@
+"""The router: the `route` function and the door in front of it.
+
+The function may invoke exactly the stack's endpoints, read metrics, and read its policy. Which endpoints there are it
+learns from the topology in its package, which exists only once the endpoints do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_aws as aws
+
+from functions.settings import router_environment
+from infra import iam, naming, package
+from infra.components.front_door import FrontDoor, FrontDoorArgs
+from infra.components.key_auth import KeyAuth, KeyAuthArgs
+from infra.components.lambda_function import LambdaFunction, LambdaFunctionArgs
+from infra.components.policy_store import PolicyStore
+from infra.config import StackConfig
+
+
+@dataclass(frozen=True)
+class RouterArgs:
+    """What the router knows, may call, and runs on."""
+
+    config: StackConfig
+    topology: pulumi.Input[str]
+    """The topology document, as text."""
+    endpoints: Sequence[aws.sagemaker.Endpoint]
+    policy: PolicyStore
+    key_arn: pulumi.Input[str]
+    tags: Mapping[str, str]
+
+
+class Router(pulumi.ComponentResource):
+    """The `route` function behind its HTTP API."""
+
+    url: pulumi.Output[str]
+    route: LambdaFunction
+    key_auth: KeyAuth | None
+    function_names: dict[str, pulumi.Output[str]]
+
+    def __init__(self, name: str, args: RouterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("inferlane:infra:Router", name, None, opts)
+        config = args.config
+        self.key_auth = self._key_auth(args) if config.auth == "api_key" else None
+        self.route = LambdaFunction(
+            "route",
+            LambdaFunctionArgs(
+                function_name=naming.stack_name(config.stack, "route"),
+                handler="functions.handlers.route.handler",
+                description="Decides for each request which lane serves it, and falls back when one fails",
+                code=pulumi.Output.from_input(args.topology).apply(package.archive),
+                environment=_environment(args),
+                memory_mb=config.router.memory_mb,
+                timeout_s=config.router.timeout_s,
+                statements=_statements(args),
+                log_retention_days=config.log_retention_days,
+                tags=args.tags,
+            ),
+            # A first request finds its policy deployed.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[args.policy]),
+        )
+        door = FrontDoor(
+            "front-door",
+            FrontDoorArgs(
+                stack=config.stack,
+                route=self.route,
+                key_auth=self.key_auth,
+                throttle=config.throttle,
+                log_retention_days=config.log_retention_days,
+                tags=args.tags,
+            ),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self.url = door.url
+        self.function_names = {"route": self.route.function.name}
+        if self.key_auth:
+            self.function_names["authorize"] = self.key_auth.authorize.function.name
+        self.register_outputs({"url": self.url})
+
+    def _key_auth(self, args: RouterArgs) -> KeyAuth:
+        config = args.config
+        return KeyAuth(
+            "key-auth",
+            KeyAuthArgs(
+                stack=config.stack,
+                region=config.region,
+                key_arn=args.key_arn,
+                log_level=config.router.log_level,
+                log_retention_days=config.log_retention_days,
+                protect=config.protect,
+                tags=args.tags,
+            ),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+
+def _statements(args: RouterArgs) -> list[iam.Allow]:
+    return [
+        iam.Allow(["sagemaker:InvokeEndpoint"], [endpoint.arn for endpoint in args.endpoints]),
+        # GetMetricData has no resource-level permissions, nor a namespace condition.
+        iam.Allow(["cloudwatch:GetMetricData"], [iam.ANY]),
+        iam.Allow(
+            ["appconfig:StartConfigurationSession", "appconfig:GetLatestConfiguration"],
+            [args.policy.configuration_arn],
+        ),
+    ]
+
+
+def _environment(args: RouterArgs) -> pulumi.Output[dict[str, str]]:
+    router = args.config.router
+    return pulumi.Output.all(args.policy.application_id, args.policy.environment_id, args.policy.profile_id).apply(
+        lambda ids: router_environment(
+            stack=args.config.stack,
+            policy_application=ids[0],
+            policy_environment=ids[1],
+            policy_profile=ids[2],
+            metric_period_s=router.metric_period_s,
+            snapshot_ttl_s=router.snapshot_ttl_s,
+            policy_ttl_s=router.policy_ttl_s,
+            log_level=router.log_level,
+        )
+    )

@@ -1,0 +1,368 @@
+"""What a stack is: the typed, validated form of `Pulumi.<stack>.yaml`.
+
+`parse` is pure: a mapping in, a `StackConfig` out. Every bad value becomes one line (key path, value, what is allowed),
+and all lines are reported together. `check` then compares the config with what lies around it: policy and artifact
+files, the price book, the image table, the lengths of the names that follow from it. `load` is the only function that
+reads Pulumi's configuration.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import pulumi
+from pulumi.runtime.config import CONFIG, get_config_env
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from infra import images, naming
+from infra.pricebook import PriceBook, PriceError
+from infra.pricebook import load as load_prices
+
+ROOT = Path(__file__).resolve().parent.parent
+"""The project: `main: infra/` changes the working directory, so paths never depend on it."""
+ARTIFACT = Path("build/model.tar.gz")
+SERVERLESS_MEMORY_MB = (1024, 2048, 3072, 4096, 5120, 6144)
+"""ServerlessConfig.MemorySizeInMB (botocore sagemaker 2017-07-24)."""
+LOG_RETENTION_DAYS = (
+    *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731),
+    *(1096, 1827, 2192, 2557, 2922, 3288, 3653),
+)
+"""PutRetentionPolicy.retentionInDays (botocore logs 2014-03-28)."""
+METRIC_PERIODS_S = (10, 30, 60, 120, 180, 240, 300)
+"""MetricsConfig.MetricPublishFrequencyInSeconds (botocore sagemaker 2017-07-24)."""
+OWN_TAGS = ("project", "stack", "component", "model")
+MAX_TAGS = 10 - len(OWN_TAGS)
+"""An S3 object carries ten tags, and it is what takes fewest."""
+
+
+class ConfigError(pulumi.RunError):
+    """The stack cannot be built as configured. One line a cause."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = tuple(lines)
+        super().__init__("\n".join(lines))
+
+
+def _between(low: int, high: int, why: str = "") -> AfterValidator:
+    def validate(value: int) -> int:
+        if not low <= value <= high:
+            raise ValueError(f"{value} is not between {low} and {high}{why}")
+        return value
+
+    return AfterValidator(validate)
+
+
+def _one_of(allowed: tuple[int, ...]) -> AfterValidator:
+    def validate(value: int) -> int:
+        if value not in allowed:
+            raise ValueError(f"{value} is not one of {', '.join(map(str, allowed))}")
+        return value
+
+    return AfterValidator(validate)
+
+
+def _matching(pattern: str, what: str) -> Callable[[str], str]:
+    compiled = re.compile(pattern)
+
+    def validate(value: str) -> str:
+        if compiled.fullmatch(value) is None:
+            raise ValueError(f"{value!r} is not {what}")
+        return value
+
+    return validate
+
+
+Name = Annotated[
+    str,
+    AfterValidator(
+        _matching(
+            r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?", "a name: lower-case letters, digits and inner hyphens ([a-z0-9-])"
+        )
+    ),
+]
+Region = Annotated[str, AfterValidator(_matching(r"[a-z]{2}(-[a-z]+)+-\d", "an AWS region such as us-east-1"))]
+ProjectPath = Annotated[
+    str,
+    AfterValidator(_matching(r"(?!/)(?!.*\.\.)[\w./-]+", "a path inside the project, such as models/moderation-light")),
+]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class DedicatedConfig(_Section):
+    """A real-time endpoint on instances of its own."""
+
+    instance_type: str
+    min_instances: Annotated[int, _between(1, 100, ": scale to zero needs inference components")] = 1
+    max_instances: Annotated[int, _between(1, 100)]
+    slots_per_instance: Annotated[int, _between(1, 1000)] = 1
+    """Requests one instance works on at a time: the container's workers."""
+    image: str | None = None
+    bake_s: Annotated[int, _between(0, 3600)] = 300
+    """How long the rollback alarm watches a new fleet before the old one goes, seconds."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.min_instances > self.max_instances:
+            raise PydanticCustomError(
+                "order", f"min_instances {self.min_instances} is above max_instances {self.max_instances}"
+            )
+        return self
+
+
+class ServerlessConfig(_Section):
+    """A serverless endpoint."""
+
+    memory_mb: Annotated[int, _one_of(SERVERLESS_MEMORY_MB)]
+    max_concurrency: Annotated[int, _between(1, 200)]
+    image: str | None = None
+
+
+class ModelConfig(_Section):
+    """A model and the lanes that serve it."""
+
+    package: ProjectPath
+    """The model's folder; its `build/model.tar.gz` is what SageMaker downloads."""
+    dedicated: DedicatedConfig | None = None
+    serverless: ServerlessConfig | None = None
+
+    @model_validator(mode="after")
+    def _served(self) -> Self:
+        if self.dedicated is None and self.serverless is None:
+            raise PydanticCustomError("no_lane", "has no lane: add `serverless` or `dedicated`")
+        return self
+
+
+class RouterConfig(_Section):
+    """The `route` function and how fresh its knowledge is."""
+
+    memory_mb: Annotated[int, _between(128, 10240)] = 512
+    timeout_s: Annotated[int, _between(1, 30, ": an HTTP API ends every call at 30 s")] = 30
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    metric_period_s: Annotated[int, _one_of(METRIC_PERIODS_S)] = 60
+    snapshot_ttl_s: Annotated[int, _between(1, 300)] = 15
+    policy_ttl_s: Annotated[int, _between(1, 3600)] = 30
+
+
+class ThrottleConfig(_Section):
+    """What the gateway lets through, for all callers together. An account's default quota is 10,000/s, burst 5,000."""
+
+    requests_per_s: Annotated[int, _between(1, 100_000)] = 500
+    burst: Annotated[int, _between(1, 100_000)] = 1000
+
+
+class RolloutConfig(_Section):
+    """How a new policy document reaches the router."""
+
+    duration_min: Annotated[int, _between(0, 1440)] = 0
+    bake_min: Annotated[int, _between(0, 1440)] = 0
+    growth_percent: Annotated[int, _between(1, 100)] = 100
+
+
+class StackConfig(_Section):
+    """One stack, whole."""
+
+    stack: Name
+    region: Region
+    stage: Literal["prototype", "growth"]
+    auth: Literal["iam", "api_key"]
+    policy: ProjectPath
+    models: dict[Name, ModelConfig]
+    router: RouterConfig = RouterConfig()
+    throttle: ThrottleConfig = ThrottleConfig()
+    policy_rollout: RolloutConfig = RolloutConfig()
+    log_retention_days: Annotated[int, _one_of(LOG_RETENTION_DAYS)] = 30
+    protect: bool = True
+    """Whether keys, tables and buckets refuse to be deleted."""
+    prices_region: Region | None = None
+    """Which region's prices to reckon with where the price book lacks the stack's own."""
+    tags: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _stage_allows_lanes(self) -> Self:
+        if not self.models:
+            raise PydanticCustomError("no_model", "models is empty: name at least one model")
+        dedicated = sorted(name for name, model in self.models.items() if model.dedicated)
+        if self.stage == "prototype" and dedicated:
+            raise PydanticCustomError(
+                "stage",
+                f"models.{dedicated[0]}.dedicated is not allowed in stage prototype (serverless only): "
+                "remove it or set stage: growth",
+            )
+        if self.stage == "growth" and not dedicated:
+            raise PydanticCustomError(
+                "stage", "stage growth needs a dedicated lane on at least one model: add one or set stage: prototype"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _tags_fit(self) -> Self:
+        if len(self.tags) > MAX_TAGS:
+            raise PydanticCustomError(
+                "tags", f"tags has {len(self.tags)} entries, more than {MAX_TAGS}: an S3 object carries 10, 4 are ours"
+            )
+        for key in self.tags:
+            if key in OWN_TAGS or key.lower().startswith("aws:"):
+                raise PydanticCustomError("tags", f"tags.{key} is reserved: choose another key")
+        return self
+
+    def tags_for(self, component: str, **more: str) -> dict[str, str]:
+        """The tags of everything in one component."""
+        return {**self.tags, "project": naming.PROJECT, "stack": self.stack, "component": component, **more}
+
+    def artifact(self, model: str) -> Path:
+        """Where a model's artifact lies."""
+        return ROOT / self.models[model].package / ARTIFACT
+
+    @property
+    def policy_file(self) -> Path:
+        """Where the policy document lies."""
+        return ROOT / self.policy
+
+    @property
+    def priced_as(self) -> str:
+        """The region whose prices the topology carries."""
+        return self.prices_region or self.region
+
+
+def load(root: Path = ROOT) -> StackConfig:
+    """The current stack's config, checked. Raises `ConfigError`."""
+    aws, own = pulumi.Config("aws"), pulumi.Config(naming.PROJECT)
+    present = {*CONFIG.get(), *get_config_env()}  # pulumi.Config cannot list its keys, and a typo must not be ignored
+    keys = sorted(key.split(":", 1)[1] for key in present if key.startswith(f"{naming.PROJECT}:"))
+    config = parse(pulumi.get_stack(), aws.get("region"), {key: _decoded(own.require(key)) for key in keys})
+    if lines := check(config, load_prices(), root):
+        raise ConfigError(lines)
+    return config
+
+
+def parse(stack: str, region: str | None, values: Mapping[str, object]) -> StackConfig:
+    """Validate the values under `inferlane:`. Raises `ConfigError` with one line for each bad value."""
+    given = {"stack": stack, **({} if region is None else {"region": region}), **values}
+    try:
+        return StackConfig.model_validate(given)
+    except ValidationError as error:
+        raise ConfigError([_line(detail) for detail in error.errors()]) from None
+
+
+def check(config: StackConfig, prices: PriceBook, root: Path = ROOT) -> list[str]:
+    """What stands in the way outside the config itself; one line each, empty when nothing does."""
+    lines: list[str] = []
+    if not (root / config.policy).is_file():
+        lines.append(f"inferlane:policy: {config.policy} does not exist")
+    if config.priced_as not in prices.regions:
+        known = ", ".join(sorted(prices.regions))
+        lines.append(
+            f"inferlane:prices_region: no prices are known for {config.priced_as}; set it to one of {known} to reckon "
+            "with that region's prices"
+        )
+    for name, model in sorted(config.models.items()):
+        path = f"inferlane:models.{name}"
+        if not (root / model.package / ARTIFACT).is_file():
+            lines.append(f"{path}.package: {model.package}/{ARTIFACT} is missing: run `make models`")
+        if model.dedicated:
+            lines += _check_dedicated(f"{path}.dedicated", model.dedicated, config, prices)
+            lines += _check_name(path, config.stack, name, "dedicated")
+        if model.serverless:
+            lines += _check_serverless(f"{path}.serverless", model.serverless, config)
+            lines += _check_name(path, config.stack, name, "serverless")
+    return lines
+
+
+def _check_dedicated(path: str, lane: DedicatedConfig, config: StackConfig, prices: PriceBook) -> list[str]:
+    try:
+        processor = prices.processor(lane.instance_type)
+    except PriceError as error:
+        return [f"{path}.instance_type: {error}"]
+    lines = _check_image(path, lane.image, config.region, processor)
+    if config.priced_as in prices.regions:
+        try:
+            prices.hosting_per_hour(config.priced_as, lane.instance_type)
+        except PriceError as error:
+            lines.append(f"{path}.instance_type: {error}")
+    return lines
+
+
+def _check_serverless(path: str, lane: ServerlessConfig, config: StackConfig) -> list[str]:
+    if lane.image and "-gpu" in lane.image:
+        return [f"{path}.image: {lane.image!r} is a GPU image; serverless has no GPU: use a CPU image"]
+    return _check_image(path, lane.image, config.region, "cpu")
+
+
+def _check_image(path: str, image: str | None, region: str, processor: images.Processor) -> list[str]:
+    try:
+        images.choose(image, region, processor)
+    except images.ImageError as error:
+        return [f"{path}.image: {error}" if image is None else f"{path}.image: {image!r} {error}"]
+    return []
+
+
+def _check_name(path: str, stack: str, model: str, lane: naming.Lane) -> list[str]:
+    """The longest name a lane makes is its endpoint configuration's: endpoint, hyphen, hash."""
+    longest = naming.hashed_name(naming.endpoint_name(stack, model, lane), None)
+    over = len(longest) - naming.MAX_SAGEMAKER_NAME
+    if over <= 0:
+        return []
+    return [
+        f"{path}: {longest} has {len(longest)} characters, SageMaker allows {naming.MAX_SAGEMAKER_NAME}: shorten "
+        f"the stack's or the model's name by {over}"
+    ]
+
+
+def _decoded(text: str) -> object:
+    """Pulumi hands every value over as text; objects, numbers and booleans are JSON."""
+    try:
+        value: object = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    return value
+
+
+def _line(detail: ErrorDetails) -> str:
+    """One pydantic error as `key path: value what is allowed`."""
+    loc = [str(part) for part in detail["loc"] if part != "[key]"]
+    path = "aws:region" if loc == ["region"] else f"{naming.PROJECT}:{'.'.join(loc)}" if loc else naming.PROJECT
+    if loc == ["stack"]:
+        path = "stack name"
+    value = detail["input"]
+    match detail["type"]:
+        case "missing":
+            return f"{path}: is missing"
+        case "extra_forbidden":
+            return f"{path}: is not a known key; known here: {', '.join(_known_keys(loc[:-1]))}"
+        case "literal_error":
+            return f"{path}: {value!r} is not one of {detail['ctx']['expected'].replace(' or ', ', ')}"
+        case "value_error":
+            return f"{path}: {detail['ctx']['error']}"
+        case "int_type":
+            return f"{path}: {value!r} is not a whole number"
+        case "bool_type":
+            return f"{path}: {value!r} is not true or false"
+        case "string_type":
+            return f"{path}: {value!r} is not text"
+        case "dict_type" | "model_type":
+            return f"{path}: {value!r} is not a mapping"
+        case _:
+            return f"{path}: {detail['msg']}"
+
+
+def _known_keys(loc: list[str]) -> list[str]:
+    """The keys a section takes; `loc` is the section's path."""
+    sections: dict[str, type[_Section]] = {
+        "dedicated": DedicatedConfig,
+        "serverless": ServerlessConfig,
+        "router": RouterConfig,
+        "throttle": ThrottleConfig,
+        "policy_rollout": RolloutConfig,
+    }
+    if not loc:
+        return sorted(set(StackConfig.model_fields) - {"stack", "region"})
+    section = ModelConfig if loc[0] == "models" and len(loc) == 2 else sections[loc[-1]]
+    return sorted(section.model_fields)

@@ -1,1 +1,6 @@
-"""An offline SageMaker: control plane, runtime, Application Auto Scaling's calls, and real model processes."""
+"""An offline SageMaker: control plane, runtime, Application Auto Scaling's calls, and real model processes.
+
+Run it with `python -m workbench.stack.sagemaker` (see `--help`). Container images are not pulled and
+`code/requirements.txt` is not installed: the archive's code runs in this environment's Python, under the same contract
+(`/ping`, `/invocations`) as in SageMaker's own containers.
+"""

@@ -57,7 +57,7 @@ def parse(arguments: list[str]) -> Settings:
         value = getattr(parsed, name)
         if value < 0 or (lowest is None and value == 0):
             parser.error(f"{option} must be {'zero or more' if lowest is not None else 'above zero'}; got {value}")
-    return Settings(**vars(parsed))
+    return Settings(**vars(parsed) | {"state_dir": parsed.state_dir.resolve()})
 
 
 _NUMBERS = (

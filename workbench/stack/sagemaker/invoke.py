@@ -18,7 +18,7 @@ import aiohttp
 from workbench.stack.sagemaker import wire
 from workbench.stack.sagemaker.container import SLOW_HEADER
 from workbench.stack.sagemaker.faults import VariantFaults
-from workbench.stack.sagemaker.lane import Lane, ThrottledError, UnavailableError
+from workbench.stack.sagemaker.lane import Lane, NotReadyError, ThrottledError, UnavailableError
 from workbench.stack.sagemaker.lifecycle import Deployment, Lifecycle
 from workbench.stack.sagemaker.metrics import Outcome
 from workbench.stack.sagemaker.replica import Replica, StartError
@@ -82,17 +82,26 @@ class Runtime:
                 answer = await self._call(lane, replica, headers, body)
                 model_s = time.perf_counter() - sent
                 self._report(endpoint, lane, answer.status, model_s, time.perf_counter() - began - model_s)
-        except AwsError as error:
-            return wire.runtime_error(error, id_)
-        except ThrottledError:
-            return wire.runtime_error(wire.throttled(), id_)
-        except UnavailableError as error:
-            text = f"Endpoint {endpoint} is unavailable: {error}."
-            return wire.runtime_error(AwsError("ServiceUnavailable", text, 503), id_)
-        except StartError as error:
-            # A serverless container that does not come up; the caller sees a failing container.
-            return wire.model_error(500, str(error), self._place(endpoint), id_)
+        except (AwsError, ThrottledError, UnavailableError, NotReadyError, StartError) as error:
+            return self._refused(endpoint, error, id_)
         return self._rendered(endpoint, lane, answer, id_)
+
+    def _refused(self, endpoint: str, error: Exception, id_: str) -> Answer:
+        match error:
+            case AwsError():
+                refusal = error
+            case ThrottledError():
+                refusal = wire.throttled()
+            case UnavailableError():
+                text = f"Endpoint {endpoint} is unavailable: {error}."
+                refusal = AwsError("ServiceUnavailable", text, 503)
+            case NotReadyError():
+                text = "The resources of the serverless endpoint variant are still being provisioned. Try again later."
+                refusal = AwsError("ModelNotReadyException", text, 429)
+            case _:
+                # A serverless container that does not come up; the caller sees a failing container.
+                return wire.model_error(500, str(error), self._place(endpoint), id_)
+        return wire.runtime_error(refusal, id_)
 
     def _deployment(self, endpoint: str) -> Deployment:
         deployment = self._lifecycle.live.get(endpoint)

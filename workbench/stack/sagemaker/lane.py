@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from workbench.stack.sagemaker.replica import MISSED_PINGS, Replica, ReplicaFactory
+from workbench.stack.sagemaker.replica import MISSED_PINGS, Replica, ReplicaFactory, StartError
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +25,10 @@ class ThrottledError(Exception):
 
 class UnavailableError(Exception):
     """Nothing that could serve the request is running; the message says why."""
+
+
+class NotReadyError(Exception):
+    """What would serve the request is still starting."""
 
 
 class Lane(ABC):
@@ -47,7 +51,7 @@ class Lane(ABC):
     async def start(self) -> None:
         """Start what must run before the variant can serve. Raises `StartError` and leaves nothing behind."""
         try:
-            await self._until(lambda: not self.faults.held_down)
+            await self._wait_for_release()
             await self._open()
         except BaseException:
             await self.stop(0)
@@ -56,7 +60,7 @@ class Lane(ABC):
 
     @asynccontextmanager
     async def lease(self) -> AsyncIterator[Replica]:
-        """The right to send one request. Raises `ThrottledError`, `UnavailableError` or `StartError`."""
+        """The right to send one request. Raises this module's errors or `StartError`."""
         if self.faults.throttles:
             raise ThrottledError
         self._admit()
@@ -137,6 +141,14 @@ class Lane(ABC):
         await replica.stop(self.factory.host.settings.stop_grace_s)
         self._leaving.remove(replica)
         self.factory.discard(replica)
+
+    async def _wait_for_release(self) -> None:
+        limit_s = self.factory.timeout_s
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._until(lambda: not self.faults.held_down)
+        except TimeoutError as error:
+            raise StartError(f"A kill fault held the variant down for {limit_s:g} s; clear it first.") from error
 
     def _notify(self) -> None:
         """Something happened that supervision, or whoever waits for a condition, should look at."""

@@ -13,7 +13,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-from workbench.stack.sagemaker.lane import Lane, ThrottledError, UnavailableError
+from workbench.stack.sagemaker.lane import Lane, NotReadyError, ThrottledError, UnavailableError
 from workbench.stack.sagemaker.records import Serverless
 from workbench.stack.sagemaker.replica import Replica, ReplicaFactory, StartError
 
@@ -57,7 +57,7 @@ class Pool(Lane):
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
                 self._give_back(waiter.result())  # it came just as we gave up
             if isinstance(error, TimeoutError):
-                raise UnavailableError("no container of the variant started in time") from error
+                raise NotReadyError from error
             raise
         finally:
             if waiter in self._waiting:

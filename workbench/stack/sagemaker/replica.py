@@ -115,7 +115,7 @@ class ReplicaFactory:
         serverless = planned.variant.serverless is not None
         settings = host.settings
         self._extra_s = settings.cold_start_extra_s if serverless else settings.instance_start_s
-        self._timeout_s = planned.variant.startup_timeout_s or settings.startup_timeout_s
+        self.timeout_s = planned.variant.startup_timeout_s or settings.startup_timeout_s
 
     async def fetch(self) -> Artifact:
         """The variant's model archive. Raises `StartError`."""
@@ -202,7 +202,7 @@ class ReplicaFactory:
 
     async def _wait_until_healthy(self, child: Child, log: Path, offset: int) -> str:
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(self.timeout_s):
                 word, _, port = (await child.first_line()).partition(" ")
                 url = f"http://127.0.0.1:{port}"
                 while child.alive and word == "port":
@@ -212,7 +212,7 @@ class ReplicaFactory:
                 status = await asyncio.shield(child.exited)
         except TimeoutError as error:
             raise StartError(
-                self._unhealthy(f"No /ping succeeded within {self._timeout_s:g} s.", log, offset)
+                self._unhealthy(f"No /ping succeeded within {self.timeout_s:g} s.", log, offset)
             ) from error
         raise StartError(self._unhealthy(f"Its process ended with status {status}.", log, offset))
 

@@ -63,6 +63,7 @@ class Server:
         app = web.Application(client_max_size=1 << 30)
         app.router.add_post("/", self._control_call)
         app.router.add_post("/endpoints/{name}/invocations", self._invoke)
+        app.router.add_post("/endpoints/{name}/{kind:async-invocations|invocations-response-stream}", _not_emulated)
         app.router.add_get("/_inferlane/health", self._health)
         app.router.add_get("/_inferlane/endpoints", self._list_endpoints)
         app.router.add_get("/_inferlane/faults", self._list_faults)
@@ -227,6 +228,11 @@ def _clients(region: str) -> tuple[S3Client, CloudWatchClient]:
     brief = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 1})
     patient = Config(connect_timeout=5, read_timeout=60, retries={"mode": "standard", "total_max_attempts": 3})
     return session.client("s3", config=patient), session.client("cloudwatch", config=brief)
+
+
+async def _not_emulated(request: web.Request) -> web.Response:
+    text = f"{request.match_info['kind']} is not emulated; use invocations."
+    return _response(wire.runtime_error(AwsError("ValidationError", text), wire.request_id()))
 
 
 def _response(answer: Answer) -> web.Response:

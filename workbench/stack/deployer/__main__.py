@@ -19,7 +19,7 @@ from types import FrameType
 from workbench.stack.deployer import functions, program
 from workbench.stack.deployer.cloud import BotoCloud
 from workbench.stack.deployer.engine import Engine
-from workbench.stack.deployer.errors import DeployError, Interrupted, ResourceError
+from workbench.stack.deployer.errors import DeployError, Interrupted, ProgramError, ResourceError
 from workbench.stack.deployer.handler import handlers
 from workbench.stack.deployer.monitor import EngineMonitor
 from workbench.stack.deployer.preview import Preview
@@ -28,6 +28,7 @@ from workbench.stack.deployer.state import State, StateFile
 from workbench.stack.deployer.table import ROWS
 from workbench.stack.deployer.values import encode, is_unknown
 
+SAME_CTRL_C_S = 2.0
 SECRET = "[secret]"  # noqa: S105  what is shown in a secret's place
 
 
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     progress: Progress = JsonProgress(sys.stdout) if options.json_events else TextProgress(sys.stdout, sys.stderr)
     interrupted = threading.Event()
-    signal.signal(signal.SIGINT, partial(_interrupt, interrupted))
+    signal.signal(signal.SIGINT, _Interruption(interrupted))
     try:
         _act(options, progress, interrupted)
     except Interrupted as error:
@@ -53,6 +54,8 @@ def _act(options: argparse.Namespace, progress: Progress, interrupted: threading
     wanted = program.load(options.project_dir.resolve(), options.stack, dict(options.set))
     file = StateFile.open(options.state.resolve(), wanted.project, wanted.stack)
     if options.action == "outputs":
+        if options.cloud_id not in ("", file.state.cloud_id):
+            raise ProgramError(f"stack {options.stack} is not deployed on this cloud: deploy it first")
         progress.result(file.state.outputs, {}, time.monotonic() - started)
         return
     with file.exclusive():
@@ -87,7 +90,12 @@ def _up(wanted: program.Program, engine: Engine, *, show_secrets: bool) -> Mappi
 def _preview(wanted: program.Program, file: StateFile, cloud: BotoCloud, progress: Progress, started: float) -> None:
     preview = Preview(file.state, cloud, handlers(ROWS), progress)
     monitor = EngineMonitor(preview, partial(functions.call, cloud), cloud.region)
-    program.run(wanted, monitor, preview=True)
+    try:
+        program.run(wanted, monitor, preview=True)
+    except DeployError:
+        raise
+    except Exception as error:
+        raise ProgramError(_cause(error)) from error
     preview.finish()
     known = {
         name: SECRET
@@ -115,13 +123,18 @@ def _destroy(engine: Engine) -> Mapping[str, object]:
 def _failed(engine: Engine, error: Exception) -> DeployError:
     """One line: the first failure, how many others, what stands, the way on."""
     first = engine.failures[0] if engine.failures else error
-    cause = str(first) if isinstance(first, DeployError) else f"the program failed: {type(first).__name__}: {first}"
     others = len(engine.failures) - 1
     more = f" (and {others} more)" if others > 0 else ""
     return DeployError(
-        f"{cause}{more}; {engine.standing()} resources stand and are in {engine.file.path.name}: "
+        f"{_cause(first)}{more}; {engine.standing()} resources stand and are in {engine.file.path.name}: "
         "fix the cause and run the same command to continue"
     )
+
+
+def _cause(error: Exception) -> str:
+    """In one line; an error of the program's own gets its type said."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, DeployError) else f"the program failed: {type(error).__name__}: {text}"
 
 
 def _match_cloud(file: StateFile, cloud_id: str, progress: Progress) -> None:
@@ -134,10 +147,20 @@ def _match_cloud(file: StateFile, cloud_id: str, progress: Progress) -> None:
     file.state = State(state.project, state.stack, cloud_id)
 
 
-def _interrupt(interrupted: threading.Event, _signal: int, _frame: FrameType | None) -> None:
-    if interrupted.is_set():  # a second Ctrl-C: no more waiting
-        os._exit(130)
-    interrupted.set()
+class _Interruption:
+    """The first Ctrl-C asks for an orderly end. A terminal and a parent may both pass it on, so a second one at once is
+    the same one; later, it means that the engineer waits no longer."""
+
+    def __init__(self, interrupted: threading.Event) -> None:
+        self._interrupted = interrupted
+        self._first = 0.0
+
+    def __call__(self, _signal: int, _frame: FrameType | None) -> None:
+        if not self._interrupted.is_set():
+            self._first = time.monotonic()
+            self._interrupted.set()
+        elif time.monotonic() - self._first > SAME_CTRL_C_S:
+            os._exit(130)
 
 
 def _pair(text: str) -> tuple[str, str]:

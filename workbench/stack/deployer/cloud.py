@@ -96,7 +96,7 @@ class BotoCloud:
             try:
                 response = cast("dict[str, object]", method(**parameters))
             except ClientError as error:
-                failure = _cloud_error(service, operation, error)
+                failure = self._failure(service, operation, error)
                 creates = not operation.startswith(("describe_", "get_", "list_", "delete_", "head_"))
                 if not (creates and _SPREADING.search(str(failure)) and time.monotonic() < deadline):
                     raise failure from error
@@ -116,6 +116,14 @@ class BotoCloud:
         if self._interrupted.wait(seconds):
             raise Interrupted
 
+    def _failure(self, service: str, operation: str, error: ClientError) -> CloudError:
+        detail = error.response.get("Error", {})
+        code, text = str(detail.get("Code", "")), _one_line(detail.get("Message") or "")
+        if not text:
+            where = self._client(service).meta.endpoint_url
+            text = f"{where} gave no reason: does it offer {service}?"
+        return CloudError(f"{service}.{operation}", f"{code}: {text}", code)
+
     def _client(self, service: str) -> Any:
         with self._lock:  # building a client is not thread-safe; using one is
             if service not in self._clients:
@@ -130,18 +138,26 @@ class BotoCloud:
             max_pool_connections=CONNECTIONS,
             s3={"addressing_style": "path"},
         )
-        own = os.environ.get(f"AWS_ENDPOINT_URL_{service.upper().replace('-', '_')}")
-        if own is None and service in get_service_endpoints():
-            return self._session.client(service, config=config)
-        return boto3.client(  # type: ignore[call-overload]  # the service is a variable
-            service,
-            endpoint_url=own or self.endpoint,
-            config=config,
-            region_name=self.region,
-            aws_access_key_id=self._session.aws_access_key_id,
-            aws_secret_access_key=self._session.aws_secret_access_key,
-            aws_session_token=self._session.aws_session_token,
+        default: dict[str, Any] = {
+            "endpoint_url": self.endpoint,
+            "config": config,
+            "region_name": self.region,
+            "aws_access_key_id": self._session.aws_access_key_id,
+            "aws_secret_access_key": self._session.aws_secret_access_key,
+            "aws_session_token": self._session.aws_session_token,
+        }
+        if service in get_service_endpoints():
+            client = self._session.client(service, config=config)
+        else:  # not in localstack-client's list of services
+            client = boto3.client(service, **default)  # type: ignore[call-overload]  # the service is a variable
+        # The SDKs name the variable by the service's id, which only the service's model knows.
+        variable = "AWS_ENDPOINT_URL_" + client.meta.service_model.service_id.upper().replace(" ", "_").replace(
+            "-", "_"
         )
+        own = os.environ.get(variable)
+        if not own:
+            return client
+        return boto3.client(service, **{**default, "endpoint_url": own})  # type: ignore[call-overload]
 
 
 def is_gone(error: CloudError) -> bool:
@@ -149,13 +165,6 @@ def is_gone(error: CloudError) -> bool:
     if _GONE_CODE.search(error.code):
         return True
     return error.code in _VAGUE_CODES and _GONE_TEXT.search(str(error)) is not None
-
-
-def _cloud_error(service: str, operation: str, error: ClientError) -> CloudError:
-    detail = error.response.get("Error", {})
-    code = str(detail.get("Code", ""))
-    text = _one_line(detail.get("Message") or "no message")
-    return CloudError(f"{service}.{operation}", f"{code}: {text}", code)
 
 
 def _one_line(text: object) -> str:

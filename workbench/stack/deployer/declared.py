@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 import pulumi
-from pulumi._types import resource_types  # the SDK offers it nowhere public
+from pulumi._types import resource_types, unwrap_optional_type  # the SDK offers them nowhere public
 
 from workbench.stack.deployer.errors import UnmappedError
 from workbench.stack.deployer.values import Payload, Properties, leaves
@@ -51,12 +51,17 @@ def refuse_marks(value: object, reader: str) -> None:
             )
 
 
-@cache
 def declared_outputs(type_: str) -> frozenset[str]:
     """The output properties that the type's class declares, by their Pulumi names."""
+    return frozenset(output_types(type_))
+
+
+@cache
+def output_types(type_: str) -> Mapping[str, object]:
+    """The declared outputs with their Python types, `Optional` taken off."""
     for cls in _subclasses(pulumi.CustomResource):
         if getattr(cls, "pulumi_type", None) == type_:
-            return frozenset(resource_types(cls))
+            return {name: unwrap_optional_type(one) for name, one in resource_types(cls).items()}
     raise UnmappedError(f"{type_}: no imported class declares this type, so its outputs are unknown")
 
 

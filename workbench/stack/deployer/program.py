@@ -10,6 +10,7 @@ A process runs a program once: the SDK keeps state of its own, and a second run 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -87,18 +88,19 @@ def run(program: Program, monitor: EngineMonitor, *, preview: bool) -> None:
         organization="organization",
     )
     set_root_resource(None)  # type: ignore[arg-type]  # None is how the SDK starts a stack
-    try:
-        loop.run_until_complete(run_in_stack(lambda: _execute(program.main)))
-    finally:
-        executor.shutdown(wait=True)
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
+    folder = str(program.main.parent)
+    with contextlib.chdir(folder):  # as `pulumi up` does: in the program's folder, which is first on the import path
+        sys.path.insert(0, folder)
+        try:
+            loop.run_until_complete(run_in_stack(lambda: _execute(program.main)))
+        finally:
+            executor.shutdown(wait=True)
+            for task in asyncio.all_tasks(loop):
+                task.cancel()
+            sys.path.remove(folder)
 
 
 def _execute(main: Path) -> None:
-    """As `pulumi up` does: in the program's directory, which is first on the import path."""
-    os.chdir(main.parent)
-    sys.path.insert(0, str(main.parent))
     runpy.run_path(str(main), run_name="__main__")
 
 

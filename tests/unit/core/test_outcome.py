@@ -1,0 +1,87 @@
+"""Outcomes: what goes to the next lane, and what the caller gets when all have failed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from functions.core.outcome import FINAL, RAN, Kind, classify_container_error, failure_of
+from functions.core.pricing import busy_cost_usd, counterfactual_usd
+from functions.core.problem import Problem
+from functions.core.receipt import Attempt
+from tests.unit.core.builders import DEDICATED, MODEL, topology
+
+
+@pytest.mark.parametrize(
+    ("kinds", "status"),
+    [
+        ([], 504),
+        ([Kind.THROTTLED, Kind.THROTTLED], 429),
+        ([Kind.BUSY, Kind.THROTTLED], 429),
+        ([Kind.TOO_LARGE, Kind.THROTTLED], 429),
+        ([Kind.TOO_LARGE], 413),
+        ([Kind.UNREACHABLE, Kind.UNREACHABLE], 503),
+        ([Kind.UNREACHABLE, Kind.THROTTLED], 503),
+        ([Kind.UPSTREAM_ERROR, Kind.UNREACHABLE], 503),
+        ([Kind.NOT_READY], 503),
+        ([Kind.LOST], 503),
+        ([Kind.TIMEOUT, Kind.UPSTREAM_ERROR], 504),
+        ([Kind.TIMEOUT], 504),
+        ([Kind.UPSTREAM_ERROR, Kind.UPSTREAM_ERROR], 502),
+        ([Kind.UPSTREAM_ERROR, Kind.THROTTLED], 502),
+    ],
+)
+def test_the_answer_after_these_failures(kinds: list[Kind], status: int) -> None:
+    """One row a mixture."""
+    assert failure_of(kinds).status == status
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, Kind.CALLER_ERROR),
+        (415, Kind.CALLER_ERROR),
+        (429, Kind.BUSY),
+        (503, Kind.BUSY),
+        (500, Kind.UPSTREAM_ERROR),
+        (0, Kind.UPSTREAM_ERROR),
+    ],
+)
+def test_a_containers_status(status: int, kind: Kind) -> None:
+    """Its 4xx is the caller's, but 429 and 503 say that its queue is full."""
+    assert classify_container_error(status) is kind
+
+
+def test_what_cannot_have_run_is_not_charged() -> None:
+    """Throttled, not ready, busy, too large and unreachable never ran."""
+    assert set(Kind) - RAN == {Kind.THROTTLED, Kind.NOT_READY, Kind.BUSY, Kind.TOO_LARGE, Kind.UNREACHABLE}
+    assert {Kind.OK, Kind.CALLER_ERROR} == FINAL
+
+
+def test_a_dedicated_attempt_costs_its_share_of_the_instance() -> None:
+    """One of four slots for an hour is a quarter of the hour's price; serverless bills its seconds."""
+    lanes = topology().sync_lanes(MODEL)
+    assert busy_cost_usd(lanes["dedicated"], 3600) == pytest.approx(1.408 / 4)
+    assert busy_cost_usd(lanes["serverless"], 2) == pytest.approx(0.00016)
+    assert counterfactual_usd(lanes, "dedicated", 2) == {"serverless": pytest.approx(0.00016)}
+
+
+def test_without_a_price_there_is_no_cost() -> None:
+    """Unknown is not zero."""
+    lanes = topology(dedicated={**DEDICATED, "usd_per_instance_hour": None}).sync_lanes(MODEL)
+    assert busy_cost_usd(lanes["dedicated"], 1) is None
+
+
+def test_a_problem_lists_its_attempts_and_nothing_of_their_inside() -> None:
+    """Lane, outcome and duration; never the detail."""
+    attempt = Attempt("dedicated", Kind.UNREACHABLE, None, 0.0, 0.0123, 1.0, 0.0, "Endpoint inferlane-x of account 1")
+    document = json.loads(Problem(503, "No lane.", attempts=[attempt]).body("r-1"))
+    assert document == {
+        "type": "urn:inferlane:problem:unavailable",
+        "title": "Service Unavailable",
+        "status": 503,
+        "detail": "No lane.",
+        "request_id": "r-1",
+        "attempts": [{"lane": "dedicated", "outcome": "unreachable", "duration_ms": 12.3}],
+    }

@@ -151,29 +151,8 @@ json_like = st.recursive(
     max_leaves=8,
 )
 KEYS = [
-    "schema",
-    "version",
-    "defaults",
-    "routes",
-    "tiers",
-    "tenants",
-    "signals",
-    "rules",
-    "order",
-    "when",
-    "id",
-    "path",
-    "model",
-    "lane",
-    "metric",
-    "above",
-    "for",
-    "load",
-    "any",
-    "not",
-    "priority",
-    "bytes",
-    "header",
+    *("schema", "version", "defaults", "routes", "tiers", "tenants", "signals", "rules", "order", "when", "id", "path"),
+    *("model", "lane", "metric", "above", "for", "load", "any", "not", "priority", "bytes", "header"),
 ]
 WORDS = ["dedicated", "serverless", "low", "5m", "2MB", "/a/{b}", "hot", "cpu_percent", "inferlane/policy/v1"]
 near_miss = st.recursive(

@@ -1,0 +1,350 @@
+"""The route handler over fakes: real gateway events in, HTTP answers out."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+
+import pytest
+
+from functions.bootstrap import RouteParts
+from functions.core.outcome import Kind, Outcome
+from functions.core.policy import Policy
+from functions.core.snapshot import Snapshot
+from functions.handlers.route import respond
+from functions.router import Router
+from tests.unit.core.builders import IDLE, MODEL, NOW, PATH, lane, points, policy, rules, snapshot, topology
+from tests.unit.handlers.events import IAM, JWT, event
+from tests.unit.handlers.fakes import (
+    Behaviour,
+    FakeClock,
+    FakeContext,
+    FakeInvoker,
+    FakeLog,
+    FakePolicies,
+    FakeSignals,
+    FakeTelemetry,
+    failing,
+    hanging,
+    healthy,
+)
+
+
+@dataclass
+class Front:
+    """A router over fakes, and what they have seen."""
+
+    parts: RouteParts
+    invoker: FakeInvoker
+    clock: FakeClock
+    telemetry: FakeTelemetry
+    log: FakeLog
+
+    def call(self, sent: object, context: FakeContext | None = None) -> dict[str, object]:
+        return respond(sent, context or FakeContext(), self.parts)
+
+
+def front(
+    dedicated: Behaviour | None = None,
+    serverless: Behaviour | None = None,
+    *,
+    by: Policy | str | None = "default",
+    seen: Snapshot = IDLE,
+) -> Front:
+    clock = FakeClock(NOW)
+    invoker = FakeInvoker(clock, {"dedicated": dedicated or healthy(), "serverless": serverless or healthy(0.3)})
+    current = policy() if isinstance(by, str) else by
+    telemetry, log = FakeTelemetry(), FakeLog()
+    router = Router(topology(), FakePolicies(current), FakeSignals(seen), invoker, clock)
+    return Front(RouteParts(router, telemetry, log), invoker, clock, telemetry, log)
+
+
+def headers(response: dict[str, object]) -> dict[str, str]:
+    found = response["headers"]
+    assert isinstance(found, dict)
+    return found
+
+
+def problem(response: dict[str, object]) -> dict[str, object]:
+    assert headers(response)["content-type"] == "application/problem+json"
+    document = json.loads(str(response["body"]))
+    assert isinstance(document, dict)
+    assert document["status"] == response["statusCode"]
+    assert {"type", "title", "status", "detail", "request_id", "attempts"} == set(document)
+    return document
+
+
+def test_the_models_answer_comes_back_with_the_contracts_headers() -> None:
+    """Status, bytes and type are the model's; lane, rule, policy, cost, id and timing are in headers."""
+    response = front().call(event())
+    assert (response["statusCode"], response["body"], response["isBase64Encoded"]) == (200, '{"label":"ok"}', False)
+    assert headers(response) == {
+        "content-type": "application/json",
+        "x-request-id": "JKJaXmPLvHcESHA=",
+        "x-inferlane-lane": "dedicated",
+        "x-inferlane-rule": "default",
+        "x-inferlane-policy": "test.1",
+        "x-inferlane-cost-usd": "0.000004889",
+        "server-timing": 'decide;dur=0.000, attempt;desc="dedicated";dur=50.000',
+    }
+
+
+def test_the_body_reaches_the_model_byte_for_byte() -> None:
+    """Text is UTF-8, Base64 is undone; content type and accept pass through."""
+    made = front()
+    raw = bytes(range(256))
+    made.call(event(body=base64.b64encode(raw).decode(), base64=True, headers={"Content-Type": "image/png"}))
+    made.call(event(body='{"text":"grüße ☃"}'))
+    made.call(event(body=None))
+    assert [seen.body for seen in made.invoker.seen] == [raw, '{"text":"grüße ☃"}'.encode(), b""]
+    assert made.invoker.seen[0].content_type == "image/png"
+    assert made.invoker.seen[0].accept == "application/json, */*;q=0.1"
+    assert made.invoker.seen[0].headers == {"x-amzn-sagemaker-inference-id": "JKJaXmPLvHcESHA="}
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "text"),
+    [
+        (b"\x89PNG\x00\xff", "image/png", False),
+        (b"\xff\xfe", "application/json", False),
+        (b"plain", "text/csv; charset=utf-8", True),
+        (b"{}", "application/vnd.x+json", True),
+        (b"{}", None, False),
+        (b"", "image/png", True),
+    ],
+)
+def test_the_models_bytes_come_back_untouched(body: bytes, content_type: str | None, text: bool) -> None:
+    """Text stays text where that loses nothing; all else is Base64."""
+    response = front(healthy(0.01, Outcome(Kind.OK, 200, body, content_type))).call(event())
+    sent = str(response["body"])
+    assert response["isBase64Encoded"] is not text
+    assert (sent.encode() if text else base64.b64decode(sent)) == body
+
+
+def test_an_answer_beyond_lambdas_limit_is_a_502() -> None:
+    """Base64 of 5 MB is more than Lambda returns."""
+    big = Outcome(Kind.OK, 200, b"\x00" * 5_000_000, "application/octet-stream")
+    assert problem(front(healthy(0.01, big)).call(event()))["type"] == "urn:inferlane:problem:response-too-large"
+
+
+@pytest.mark.parametrize(
+    ("authorizer", "tenant"),
+    [
+        (IAM, "backoffice"),
+        (JWT, "acme"),
+        ({"lambda": {"key_id": "vip-1"}}, "vip"),
+        ({"lambda": {"key_id": "x"}}, "anonymous"),
+    ],
+)
+def test_identity_comes_from_the_authorizer(authorizer: dict[str, object], tenant: str) -> None:
+    """IAM, JWT and API key, each in the gateway's own shape; headers cannot change it."""
+    made = front()
+    made.call(event(authorizer=authorizer, headers={"x-inferlane-tenant": "vip", "x-inferlane-tier": "vip"}))
+    assert made.telemetry.receipts[0].decision.tenant == tenant
+
+
+@pytest.mark.parametrize("authorizer", [None, {}, {"lambda": {}}, {"lambda": None}, {"iam": {"userArn": None}}])
+def test_without_a_proven_identity_nobody_gets_in(authorizer: dict[str, object] | None) -> None:
+    """Even if a gateway were deployed without its authorizer."""
+    made = front()
+    response = made.call(event(authorizer=authorizer))
+    assert response["statusCode"] == 401
+    problem(response)
+    assert made.invoker.seen == []
+
+
+def test_a_dead_lane_is_not_noticed_by_the_caller() -> None:
+    """The fallback answers; both attempts are in Server-Timing and the receipt."""
+    made = front(failing(Kind.UNREACHABLE, 0.02))
+    response = made.call(event())
+    assert response["statusCode"] == 200
+    assert headers(response)["x-inferlane-lane"] == "serverless"
+    assert headers(response)["server-timing"].count("attempt;") == 2
+    receipt = made.telemetry.receipts[0]
+    assert (receipt.fallbacks, receipt.lane, receipt.status) == (1, "serverless", 200)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "retry"),
+    [
+        (Kind.UNREACHABLE, 503, "1"),
+        (Kind.THROTTLED, 429, "1"),
+        (Kind.UPSTREAM_ERROR, 502, None),
+        (Kind.TIMEOUT, 504, None),
+    ],
+)
+def test_with_every_lane_failing_the_caller_gets_a_problem(kind: Kind, status: int, retry: str | None) -> None:
+    """Status by the failures, Retry-After where it helps, each attempt listed, nothing of the stack told."""
+    made = front(failing(kind), failing(kind))
+    response = made.call(event())
+    assert response["statusCode"] == status
+    assert headers(response).get("retry-after") == retry
+    found = problem(response)
+    assert [attempt["lane"] for attempt in found["attempts"]] == ["dedicated", "serverless"]  # type: ignore[attr-defined]
+    assert "inferlane-test" not in str(response)
+    assert "123456789012" not in str(response)
+    assert "x-inferlane-lane" not in headers(response)
+
+
+def test_two_hanging_lanes_are_answered_before_the_deadline() -> None:
+    """8 seconds asked: a 504 in less."""
+    made = front(hanging(), hanging())
+    response = made.call(event(headers={"x-inferlane-deadline-ms": "8000"}))
+    assert response["statusCode"] == 504
+    assert made.clock.passed < 8
+
+
+def test_lambdas_own_time_bounds_the_attempts() -> None:
+    """Five seconds left: the answer leaves half a second before the end."""
+    made = front(hanging(), hanging())
+    assert made.call(event(), FakeContext(remaining_ms=5_000))["statusCode"] == 504
+    assert made.clock.passed <= 4.5
+
+
+def test_a_containers_refusal_is_passed_on() -> None:
+    """Its status, body and type, from one attempt."""
+    refused = Outcome(Kind.CALLER_ERROR, 415, b"unsupported", "text/plain")
+    made = front(healthy(0.01, refused))
+    response = made.call(event())
+    assert (response["statusCode"], response["body"]) == (415, "unsupported")
+    assert len(made.invoker.seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (event("/nowhere"), 404),
+        (event("/v1/models/nothing/invocations"), 404),
+        (event(headers={"x-inferlane-priority": "urgent"}), 400),
+        (event(body="x" * 7_000_000), 413),
+    ],
+)
+def test_what_cannot_be_tried_is_refused_with_a_receipt(sent: dict[str, object], status: int) -> None:
+    """Shed before any attempt, and still accounted for."""
+    made = front()
+    response = made.call(sent)
+    assert response["statusCode"] == status
+    problem(response)
+    assert made.invoker.seen == []
+    assert made.telemetry.receipts[0].status == status
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "allow"),
+    [(PATH, "GET", "POST"), ("/healthz", "POST", "GET"), ("/v1/lanes", "DELETE", "GET")],
+)
+def test_the_wrong_method_is_405_and_says_which_is_right(path: str, method: str, allow: str) -> None:
+    """With the Allow header that HTTP asks for."""
+    response = front().call(event(path, method))
+    assert response["statusCode"] == 405
+    assert headers(response)["allow"] == allow
+    problem(response)
+
+
+def test_health_needs_neither_identity_nor_policy() -> None:
+    """And tells nothing but that it lives."""
+    response = front(by=None).call(event("/healthz", "GET", authorizer=None, body=None))
+    assert (response["statusCode"], response["body"]) == (200, '{"status":"ok"}')
+
+
+def test_without_any_policy_the_answer_is_503() -> None:
+    """`no-policy`, with a Retry-After."""
+    response = front(by=None).call(event())
+    assert response["statusCode"] == 503
+    assert problem(response)["type"] == "urn:inferlane:problem:no-policy"
+    assert headers(response)["retry-after"] == "5"
+
+
+def test_lanes_shows_what_the_router_believes() -> None:
+    """Load, health, latches and newest metrics; no endpoint name."""
+    signals = {"hot": {"lane": "dedicated", "metric": "cpu_percent", "above": 85, "for": "1m"}}
+    seen = snapshot(
+        taken_at=NOW - 7,
+        dedicated=lane({"cpu_percent": points(91.0), "concurrency": points(2.0)}, instances=1, in_flight=0),
+    )
+    response = front(by=policy(signals=signals), seen=seen).call(event("/v1/lanes", "GET", body=None))
+    document = json.loads(str(response["body"]))
+    assert document["snapshot_age_s"] == 7
+    model = document["models"][MODEL]
+    assert model["latches"] == {"hot": True}
+    assert model["lanes"]["dedicated"]["load"] == 0.5
+    assert model["lanes"]["dedicated"]["metrics"]["cpu_percent"] == 91.0
+    assert model["lanes"]["serverless"]["known"] is False
+    assert "inferlane-test" not in str(response["body"])
+
+
+def test_a_stage_name_in_the_path_is_not_part_of_it() -> None:
+    """A named stage prefixes rawPath."""
+    assert front().call(event(f"/live{PATH}", stage="live"))["statusCode"] == 200
+
+
+def test_the_receipt_accounts_for_the_request() -> None:
+    """Cost, counterfactual, sizes, times and the policy's version."""
+    made = front()
+    made.call(event(body='{"text":"xyz"}'))
+    receipt = made.telemetry.receipts[0].to_json()
+    assert receipt["cost_usd"] == pytest.approx(0.05 * 1.408 / 3600 / 4)
+    assert receipt["counterfactual_usd"] == {"serverless": pytest.approx(0.05 * 0.00008)}
+    assert (receipt["bytes_in"], receipt["bytes_out"], receipt["latency_ms"]) == (14, 14, 50.0)
+    assert (receipt["lane"], receipt["policy_version"], receipt["snapshot_age_s"]) == ("dedicated", "test.1", 0.0)
+    assert "xyz" not in json.dumps(receipt)
+
+
+def test_demand_is_the_dedicated_lanes_service_time_whoever_serves() -> None:
+    """What autoscaling follows must not shrink when requests spill."""
+    seen = snapshot(dedicated=lane({"model_latency_p50_ms": points(120.0)}), serverless=lane())
+    made = front(failing(Kind.BUSY), seen=seen)
+    made.call(event())
+    assert made.telemetry.receipts[0].demand_s == pytest.approx(0.12)
+
+
+def test_own_requests_in_flight_count_as_load() -> None:
+    """While four requests are at the dedicated lane, the fifth sees it full."""
+    by = policy(rules=rules(({"load": {"lane": "dedicated", "at_least": 1}}, ["serverless"])))
+    made = front(by=by)
+    served = []
+
+    def nested(depth: int) -> Behaviour:
+        def invoke(_: object) -> tuple[Outcome, float]:
+            if depth:
+                made.invoker.lanes["dedicated"] = nested(depth - 1)
+                served.append(headers(made.call(event()))["x-inferlane-lane"])
+            return Outcome(Kind.OK, 200, b"{}", "application/json"), 0.01
+
+        return invoke
+
+    made.invoker.lanes["dedicated"] = nested(4)
+    served.append(headers(made.call(event()))["x-inferlane-lane"])
+    assert served == ["serverless", "dedicated", "dedicated", "dedicated", "dedicated"]
+
+
+@pytest.mark.parametrize("sent", [None, {}, {"version": "1.0", "path": "/"}, event(body="%%%", base64=True)])
+def test_what_is_no_gateway_event_is_400(sent: object) -> None:
+    """Logged with its cause, answered without it."""
+    made = front()
+    response = made.call(sent)
+    assert response["statusCode"] == 400
+    assert made.log.lines[0][1] == "event refused"
+
+
+def test_an_unknown_error_is_500_with_the_request_id_and_nothing_else() -> None:
+    """The trace goes to the log."""
+
+    def bug(_: object) -> tuple[Outcome, float]:
+        raise KeyError("inferlane-test-secret")
+
+    made = front(bug)
+    response = made.call(event())
+    assert response["statusCode"] == 500
+    assert problem(response)["request_id"] == "JKJaXmPLvHcESHA="
+    assert "inferlane-test" not in str(response)
+    assert made.log.lines == [("exception", "unhandled error", {"request_id": "JKJaXmPLvHcESHA="})]
+
+
+def test_an_answer_that_cannot_be_recorded_still_goes_out() -> None:
+    """It was paid for."""
+    made = front()
+    made.telemetry.broken = True
+    assert made.call(event())["statusCode"] == 200
+    assert made.log.lines[0][1] == "receipt not recorded"

@@ -114,7 +114,9 @@ class RowHandler:
         instance.id = str(fill(self.row.id, instance))
         instance.outputs = {}
         for name, template in self.row.outputs.items():
-            instance.outputs[name] = fill(template, instance)
+            value = fill(template, instance)
+            if value is not None:
+                instance.outputs[name] = value
 
     def complete(self, instance: Instance) -> None:
         for step in self.row.steps:
@@ -198,10 +200,13 @@ class RowHandler:
     def _refresh_outputs(self, instance: Instance) -> None:
         for name, template in self.row.outputs.items():
             try:
-                instance.outputs[name] = fill(template, instance)
+                value = fill(template, instance)
             except AbsentError:  # the update's answer does not carry it: what was known stays
                 if name not in instance.outputs:
                     raise
+                continue
+            if value is not None:
+                instance.outputs[name] = value
 
     def _tag_call(self) -> Call:
         tags = self.row.tags

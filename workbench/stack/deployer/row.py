@@ -14,7 +14,7 @@ A row is read like this:
 
 Templates are text with `{in.x}` (inputs), `{out.X.Y}` (the call's answer), `{own.x}` (outputs already known), `{id}`,
 `{account}`, `{region}`, `{endpoint}`; alone in its text a reference keeps its type. A callable takes the `Instance`. A
-parameter whose template gives `None` is left out. Outputs are filled in the order they are written.
+parameter or output whose template gives `None` is left out. Outputs are filled in the order they are written.
 """
 
 from __future__ import annotations

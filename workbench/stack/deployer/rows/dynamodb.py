@@ -121,8 +121,8 @@ ROWS = (
         outputs={
             "name": "{in.name}",
             "arn": "{out.TableDescription.TableArn}",
-            "streamArn": lambda i: mapping(i.answer["TableDescription"]).get("LatestStreamArn", ""),
-            "streamLabel": lambda i: mapping(i.answer["TableDescription"]).get("LatestStreamLabel", ""),
+            "streamArn": lambda i: mapping(i.answer.get("TableDescription")).get("LatestStreamArn"),
+            "streamLabel": lambda i: mapping(i.answer.get("TableDescription")).get("LatestStreamLabel"),
         },
         auto_name="name",
         arrange=_create,

@@ -11,6 +11,11 @@ from workbench.stack.deployer.values import items, mapping
 _ROLE: Templates = {"RoleName": "{id}"}
 
 
+def _created(instance: Instance) -> str | None:
+    date = mapping(instance.answer.get("Role")).get("CreateDate")
+    return None if date is None else str(date)
+
+
 def _detach(instance: Instance) -> None:
     if not instance.inputs.get("forceDetachPolicies"):
         return
@@ -32,7 +37,7 @@ ROWS = (
             "name": "{in.name}",
             "arn": "{out.Role.Arn}",
             "uniqueId": "{out.Role.RoleId}",
-            "createDate": lambda i: str(mapping(i.answer["Role"]).get("CreateDate", "")),
+            "createDate": _created,
             "path": lambda i: i.inputs.get("path") or "/",
         },
         auto_name="name",

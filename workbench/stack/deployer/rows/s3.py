@@ -200,8 +200,8 @@ ROWS = (
         id="{in.bucket}/{in.key}",
         outputs={
             "arn": "arn:aws:s3:::{in.bucket}/{in.key}",
-            "etag": lambda i: str(i.answer.get("ETag", "")).strip('"'),
-            "versionId": lambda i: i.answer.get("VersionId", ""),
+            "etag": lambda i: str(i.answer["ETag"]).strip('"') if "ETag" in i.answer else None,
+            "versionId": lambda i: i.answer.get("VersionId"),
         },
         arrange=_object,
         upsert=True,

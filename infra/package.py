@@ -29,7 +29,6 @@ LEFT_OUT = {
     "aws_lambda_powertools/utilities/data_masking": "needs the AWS Encryption SDK",
     "aws_lambda_powertools/utilities/feature_flags": "the policy document takes this place",
     "aws_lambda_powertools/utilities/idempotency": "no handler of ours uses it",
-    "aws_lambda_powertools/utilities/jmespath_utils": "needs jmespath",
     "aws_lambda_powertools/utilities/kafka": "no Kafka consumer",
     "aws_lambda_powertools/utilities/parameters": "the policy comes through AppConfigData directly",
     "aws_lambda_powertools/utilities/parser": "needs pydantic",

@@ -227,14 +227,15 @@ def _figures(story: Story, deployed: Deployment, faults: Faults, cloud: Cloud, u
     tally = story.tally
     failed = len(tally.failed)
     _promise(failed == 0, f"{failed} of {len(tally.answers)} requests failed: {json.dumps(_sample(tally))}")
-    cold = {str(e["name"]): int(e["cold_starts"]) for e in faults.endpoints() if e["kind"] == "serverless"}
+    serverless = [endpoint for endpoint in faults.endpoints() if endpoint["kind"] == "serverless"]
+    cold_starts = sum(int(variant["starts"]) for endpoint in serverless for variant in endpoint["variants"])
     return {
         "requests": len(tally.answers),
         "answered": tally.lanes,
         "failed": failed,
         "p50_ms": round(tally.percentile_ms(50), 1),
         "p99_ms": round(tally.percentile_ms(99), 1),
-        "cold_starts": sum(cold.values()),
+        "cold_starts": cold_starts,
         "cost_usd": round(tally.cost_usd, 6),
         "url": deployed.url,
         "endpoint_url": cloud.endpoint_url,

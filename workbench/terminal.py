@@ -45,7 +45,7 @@ class Terminal:
             MofNCompleteColumn(),
             TimeElapsedColumn(),
         ]
-        with Progress(*columns, console=self._err, transient=True) as progress:
+        with Progress(*columns, console=self._err, transient=True, disable=not self._err.is_terminal) as progress:
             yield Bar(progress, progress.add_task(label, total=total))
 
 

@@ -102,8 +102,8 @@ class Bridge:
         for group in self._pages("describe_log_groups", "logGroups", logGroupNamePrefix=LOG_GROUPS):
             name = group["logGroupName"]
             for event in self._pages("filter_log_events", "events", logGroupName=name, startTime=self._since_ms):
-                # Equal lines of one stream and millisecond are one event seen twice: every EMF line of ours carries
-                # its request id, so two events are never equal.
+                # Equal lines of one stream and millisecond are one event seen twice: an EMF line of ours holds
+                # durations to the last bit, so two requests do not write the same line.
                 key = (name, event["logStreamName"], event["timestamp"], event["message"])
                 if key not in self._seen:
                     self._seen.add(key)

@@ -2,11 +2,12 @@
 
 urllib3 swallows a broken pipe while writing and goes on to read, so both look alike afterwards. These connections
 note when the whole request has been handed to the socket; until then a failure is `NotSentError`: nothing can have
-run, since a server acts on a complete request only.
+run, since a server acts on a complete request only. (It may still answer an incomplete one, as with an early 413.)
 """
 
 from __future__ import annotations
 
+from http.client import HTTPException
 from typing import Any, Final
 
 import urllib3
@@ -30,9 +31,10 @@ class _Http(HTTPConnection):
         self.written = True
 
     def getresponse(self) -> HTTPResponse:  # type: ignore[override] # urllib3's own override
-        if not self.written:
-            raise NotSentError("the connection broke while the request was being written")
-        return super().getresponse()
+        try:
+            return super().getresponse()
+        except (OSError, HTTPException) as error:
+            raise error if self.written else NotSentError("broke while the request was being written") from error
 
 
 class _Https(HTTPSConnection):
@@ -44,9 +46,10 @@ class _Https(HTTPSConnection):
         self.written = True
 
     def getresponse(self) -> HTTPResponse:  # type: ignore[override] # urllib3's own override
-        if not self.written:
-            raise NotSentError("the connection broke while the request was being written")
-        return super().getresponse()
+        try:
+            return super().getresponse()
+        except (OSError, HTTPException) as error:
+            raise error if self.written else NotSentError("broke while the request was being written") from error
 
 
 def connection_pool(url: str) -> urllib3.HTTPConnectionPool:

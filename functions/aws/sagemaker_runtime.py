@@ -8,10 +8,10 @@ repeated read timeout would run, and bill, the model again. The wire forms are m
 * 400 ThrottlingException (message null), 429 ModelNotReady, 503, 530, 500, 413, and ValidationError by its text.
 * Everything about *us* (403, unknown endpoint) is upstream: never shown as the caller's fault.
 
-The one exception to "never repeated": a kept-alive connection that breaks *while the request is being written* has
-delivered an incomplete request, which nothing can have run; it is sent once more on a fresh connection. A connection
-that closes after the whole request was written is `lost`, since the model may have run. Connections idle for longer
-than the service keeps them are dropped beforehand, which also covers a Lambda that was frozen in between.
+The one exception to "never repeated": a connection that breaks *while the request is being written* has delivered an
+incomplete request, which nothing can have run; it is sent once more on a fresh connection. A connection that closes
+after the whole request was written is `lost`, since the model may have run. Connections idle for longer than the
+service keeps them are dropped beforehand, which also covers a Lambda that was frozen in between.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from urllib.parse import quote, urlsplit
 import urllib3
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
+from urllib3.connection import HTTPConnection
 from urllib3.exceptions import (
     ConnectTimeoutError,
     HTTPError,
@@ -145,15 +146,24 @@ def _headers(content_type: str | None, accept: str | None, more: Mapping[str, st
 
 
 def _read(response: urllib3.BaseHTTPResponse, ends: float) -> bytes:
-    """The whole body. Raises `TimeoutError` when it still comes at `ends`: a socket's timeout bounds one read only."""
+    """The whole body. Raises `TimeoutError` when it still comes at `ends`.
+
+    A socket's timeout bounds one read, not the whole: it is shortened to what is left before each.
+    """
     chunks: list[bytes] = []
-    for chunk in response.stream(_CHUNK, decode_content=False):
-        chunks.append(chunk)
-        if time.monotonic() > ends:
+    while True:
+        left = ends - time.monotonic()
+        if left <= 0:
             response.close()
             raise TimeoutError("the answer kept coming past the attempt's time")
-    response.release_conn()
-    return b"".join(chunks)
+        connection = response.connection
+        if isinstance(connection, HTTPConnection) and connection.sock is not None:
+            connection.sock.settimeout(left)
+        chunk = response.read1(_CHUNK, decode_content=False)
+        if not chunk:
+            response.release_conn()
+            return b"".join(chunks)
+        chunks.append(chunk)
 
 
 def _transport_outcome(error: Exception) -> Outcome:
@@ -164,6 +174,8 @@ def _transport_outcome(error: Exception) -> Outcome:
         return Outcome(Kind.TIMEOUT, detail=cause)
     if isinstance(error, ProtocolError) and isinstance(error.args[-1], NotSentError):
         return Outcome(Kind.UNREACHABLE, detail=cause)
+    if isinstance(error, ProtocolError) and isinstance(error.args[-1], TimeoutError):
+        return Outcome(Kind.TIMEOUT, detail=cause)
     if isinstance(error, HTTPError):
         return Outcome(Kind.LOST, detail=cause)
     return Outcome(Kind.UPSTREAM_ERROR, detail=cause)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
 import signal
 import socket
 import sys
@@ -29,7 +30,8 @@ def main() -> None:
     try:
         listener = socket.create_server((settings.host, settings.port))
     except OSError as error:
-        sys.exit(f"cannot listen on {settings.host}:{settings.port}: {error.strerror}; choose another --port")
+        cause = os.strerror(error.errno or 0)
+        sys.exit(f"cannot listen on {settings.host}:{settings.port}: {cause}; choose another --port")
     try:
         asyncio.run(serve(settings, listener))
     except OSError as error:

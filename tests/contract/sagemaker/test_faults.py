@@ -1,0 +1,107 @@
+"""Faults: each breaks what it says, is listed, and is gone when cleared."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.contract.sagemaker.emulator import HTTP, Emulator, eventually
+
+
+def code_of(emulator: Emulator, endpoint: str) -> str:
+    """The error code of one request, or OK."""
+    try:
+        emulator.invoke(endpoint)
+    except ClientError as error:
+        return error.response["Error"]["Code"]
+    return "OK"
+
+
+@pytest.mark.parametrize("endpoint", ["dedicated", "serverless"])
+def test_kill_holds_down_until_cleared(emulator: Emulator, endpoint: str) -> None:
+    """Killed means 503 ServiceUnavailable at once and for as long as the fault lasts; cleared means served again."""
+    emulator.invoke(endpoint)
+    fault = emulator.fault(endpoint, "kill")
+    began = time.monotonic()
+    with pytest.raises(ClientError) as caught:
+        emulator.invoke(endpoint)
+    assert time.monotonic() - began < 1
+    assert caught.value.response["Error"]["Code"] == "ServiceUnavailable"
+    assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 503
+    time.sleep(0.7)
+    assert code_of(emulator, endpoint) == "ServiceUnavailable"
+    assert emulator.sagemaker.describe_endpoint(EndpointName=endpoint)["EndpointStatus"] == "InService"
+    assert [f["id"] for f in emulator.admin("GET", "/faults")["faults"]] == [fault]
+    emulator.admin("DELETE", f"/faults/{fault}")
+    eventually(lambda: code_of(emulator, endpoint) == "OK")
+
+
+def test_a_dead_instance_is_replaced(emulator: Emulator) -> None:
+    """An instance that dies by itself is replaced; the others serve meanwhile."""
+    victim = emulator.shown("dedicated")["replicas"][0]["pid"]
+    os.kill(victim, signal.SIGKILL)
+    time.sleep(0.1)
+    assert code_of(emulator, "dedicated") == "OK"
+
+    def replaced() -> bool:
+        replicas = emulator.shown("dedicated")["replicas"]
+        return len(replicas) == 2 and victim not in {r["pid"] for r in replicas}
+
+    eventually(replaced)
+
+
+def test_an_instance_that_stops_answering_pings_is_replaced(emulator: Emulator) -> None:
+    """A frozen process misses its pings and is replaced."""
+    victim = emulator.shown("dedicated")["replicas"][0]["pid"]
+    os.kill(victim, signal.SIGSTOP)
+    eventually(lambda: victim not in {r["pid"] for r in emulator.shown("dedicated")["replicas"]}, 15)
+    eventually(lambda: len(emulator.shown("dedicated")["replicas"]) == 2)
+
+
+def test_hang(emulator: Emulator) -> None:
+    """A hanging endpoint accepts and never answers: the request ends with the time limit."""
+    emulator.fault("dedicated", "hang")
+    began = time.monotonic()
+    assert code_of(emulator, "dedicated") == "ModelError"
+    assert 1.8 < time.monotonic() - began < 3
+
+
+def test_slow(emulator: Emulator) -> None:
+    """A slow endpoint answers later, by the milliseconds asked for; the fault can end by itself."""
+    emulator.fault("dedicated", "slow", ms=300, seconds=1)
+    began = time.monotonic()
+    assert code_of(emulator, "dedicated") == "OK"
+    assert time.monotonic() - began > 0.3
+    eventually(lambda: not emulator.admin("GET", "/faults")["faults"], 3)
+
+
+def test_throttle_and_errors(emulator: Emulator) -> None:
+    """Throttling and container errors have their usual forms."""
+    throttle = emulator.fault("dedicated", "throttle")
+    assert code_of(emulator, "dedicated") == "ThrottlingException"
+    emulator.admin("DELETE", f"/faults/{throttle}")
+    emulator.fault("dedicated", "errors", percent=100, status=507)
+    with pytest.raises(ClientError) as caught:
+        emulator.invoke("dedicated")
+    assert caught.value.response["OriginalStatusCode"] == 507  # type: ignore[typeddict-item]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        ({"endpoint": "none", "kind": "kill"}, 404, "there is no endpoint 'none'"),
+        ({"endpoint": "dedicated", "kind": "flood"}, 400, "kind must be one of kill, hang"),
+        ({"endpoint": "dedicated", "kind": "kill", "variant": "B"}, 404, "has no variant 'B'; it has AllTraffic"),
+        ({"endpoint": "dedicated", "kind": "slow"}, 400, "slow needs ms or factor"),
+    ],
+)
+def test_bad_requests(emulator: Emulator, body: dict[str, str], status: int, message: str) -> None:
+    """A fault that makes no sense is refused with the reason, and is not in force."""
+    response = HTTP.request("POST", f"{emulator.url}/_inferlane/faults", json=body)
+    assert response.status == status
+    assert message in response.json()["message"]
+    assert emulator.admin("GET", "/faults")["faults"] == []

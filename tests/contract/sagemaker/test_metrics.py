@@ -1,0 +1,109 @@
+"""CloudWatch receives the metrics AWS publishes for each kind, with their units and dimensions."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from tests.contract.sagemaker.emulator import VARIANT, Aws, Emulator, eventually
+
+INFERENCE, HARDWARE = "AWS/SageMaker", "/aws/sagemaker/Endpoints"
+DEDICATED = {
+    (INFERENCE, "Invocations"),
+    (INFERENCE, "InvocationsPerInstance"),
+    (INFERENCE, "Invocation4XXErrors"),
+    (INFERENCE, "Invocation5XXErrors"),
+    (INFERENCE, "InvocationModelErrors"),
+    (INFERENCE, "ModelLatency"),
+    (INFERENCE, "OverheadLatency"),
+    (INFERENCE, "ConcurrentRequestsPerModel"),
+    (HARDWARE, "CPUUtilization"),
+    (HARDWARE, "MemoryUtilization"),
+    (HARDWARE, "DiskUtilization"),
+    (HARDWARE, "GPUUtilization"),
+    (HARDWARE, "GPUMemoryUtilization"),
+}
+SERVERLESS = {
+    (INFERENCE, "Invocations"),
+    (INFERENCE, "Invocation4XXErrors"),
+    (INFERENCE, "Invocation5XXErrors"),
+    (INFERENCE, "ModelLatency"),
+    (INFERENCE, "OverheadLatency"),
+    (INFERENCE, "ModelSetupTime"),
+    (INFERENCE, "ServerlessConcurrentExecutionsUtilization"),
+    (HARDWARE, "MemoryUtilization"),
+}
+
+
+def published(aws: Aws, endpoint: str) -> set[tuple[str, str]]:
+    """Namespace and name of every metric with exactly the endpoint's two dimensions."""
+    dimensions = [{"Name": "EndpointName", "Value": endpoint}, {"Name": "VariantName", "Value": VARIANT}]
+    pages = aws.cloudwatch.get_paginator("list_metrics").paginate()
+    metrics = [m for page in pages for m in page["Metrics"]]
+    return {(m["Namespace"], m["MetricName"]) for m in metrics if m["Dimensions"] == dimensions}
+
+
+def points(aws: Aws, endpoint: str, namespace: str, name: str, stat: str, unit: str) -> list[float]:
+    """The last minute's one-second values that have that unit, oldest first."""
+    now = datetime.now(UTC)
+    data = aws.cloudwatch.get_metric_statistics(
+        Namespace=namespace,
+        MetricName=name,
+        Dimensions=[{"Name": "EndpointName", "Value": endpoint}, {"Name": "VariantName", "Value": VARIANT}],
+        StartTime=now - timedelta(seconds=60),
+        EndTime=now + timedelta(seconds=5),
+        Period=1,
+        Statistics=[stat],  # type: ignore[list-item]
+        Unit=unit,  # type: ignore[arg-type]
+    )
+    rows = sorted(data["Datapoints"], key=lambda d: d["Timestamp"])
+    return [float(d[stat]) for d in rows]  # type: ignore[literal-required]
+
+
+def test_each_kind_publishes_its_metrics(emulator: Emulator, aws: Aws) -> None:
+    """Dedicated and serverless publish exactly their own lists: serverless has no CPU and no per-instance count."""
+    eventually(lambda: not emulator.shown("serverless")["replicas"])
+    for endpoint in ("dedicated", "serverless"):
+        emulator.invoke(endpoint)
+    eventually(lambda: published(aws, "dedicated") == DEDICATED)
+    eventually(lambda: published(aws, "serverless") == SERVERLESS)
+
+
+def test_counts_and_latencies(emulator: Emulator, aws: Aws) -> None:
+    """Requests are counted once, latencies are microseconds, and idle bins of a dedicated variant are zero."""
+    before = sum(points(aws, "dedicated", INFERENCE, "Invocations", "Sum", "None"))
+    for _ in range(5):
+        emulator.invoke("dedicated", b'{"sleep_s": 0.05}')
+
+    def counted() -> float:
+        return sum(points(aws, "dedicated", INFERENCE, "Invocations", "Sum", "None"))
+
+    eventually(lambda: counted() >= before + 5)
+    latencies = points(aws, "dedicated", INFERENCE, "ModelLatency", "Maximum", "Microseconds")
+    assert 50_000 <= latencies[-1] < 1_000_000
+    eventually(lambda: points(aws, "dedicated", INFERENCE, "Invocations", "Sum", "None")[-1] == 0)
+
+
+def test_cold_start_shows_in_overhead(emulator: Emulator, aws: Aws) -> None:
+    """A cold start is ModelSetupTime, and part of OverheadLatency."""
+    eventually(lambda: not emulator.shown("serverless")["replicas"])
+    emulator.invoke("serverless")
+    start_us = emulator.shown("serverless")["replicas"][0]["start_s"] * 1e6
+
+    def seen(name: str) -> float:
+        return max(points(aws, "serverless", INFERENCE, name, "Maximum", "Microseconds"), default=0)
+
+    eventually(lambda: seen("ModelSetupTime") >= start_us * 0.99)
+    eventually(lambda: seen("OverheadLatency") >= start_us * 0.99)
+
+
+def test_stress_shows_in_cpu(emulator: Emulator, aws: Aws) -> None:
+    """A fully burnt host core reads as a saturated instance: vCPUs x 100 % on a 4-vCPU type."""
+
+    def highest() -> float:
+        return max(points(aws, "dedicated", HARDWARE, "CPUUtilization", "Maximum", "Percent")[-2:], default=0)
+
+    eventually(lambda: highest() < 200)
+    emulator.fault("dedicated", "stress", cores=1)
+    # Two instances burn one core each; on a busy machine each may get less than a whole one.
+    eventually(lambda: highest() > 200, 15)
+    assert highest() <= 400

@@ -1,0 +1,87 @@
+"""Application Auto Scaling's calls: targets bring counts within bounds, policies are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.contract.sagemaker.emulator import VARIANT, Emulator, eventually
+
+DIMENSION: Literal["sagemaker:variant:DesiredInstanceCount"] = "sagemaker:variant:DesiredInstanceCount"
+RESOURCE = f"endpoint/scaled/variant/{VARIANT}"
+
+
+@pytest.fixture(scope="module")
+def scaled(running: Emulator) -> Iterator[Emulator]:
+    """The emulator with a one-instance endpoint `scaled`."""
+    running.endpoint("scaled", running.config("scaled", "model"))
+    running.settled("scaled")
+    yield running
+    running.settled("scaled")
+    running.sagemaker.delete_endpoint(EndpointName="scaled")
+
+
+def register(emulator: Emulator, minimum: int, maximum: int, resource: str = RESOURCE) -> str:
+    """RegisterScalableTarget."""
+    return emulator.autoscaling.register_scalable_target(
+        ServiceNamespace="sagemaker",
+        ResourceId=resource,
+        ScalableDimension=DIMENSION,
+        MinCapacity=minimum,
+        MaxCapacity=maximum,
+        Tags={"team": "ml"},
+    )["ScalableTargetARN"]
+
+
+def test_targets_and_policies(scaled: Emulator) -> None:
+    """A target raises and lowers the count to its bounds, is described with its policies, and goes on request."""
+
+    def count() -> int:
+        return scaled.settled("scaled")["ProductionVariants"][0]["CurrentInstanceCount"]  # type: ignore[no-any-return]
+
+    arn = register(scaled, 2, 3)
+    eventually(lambda: count() == 2)
+    register(scaled, 1, 1)
+    eventually(lambda: count() == 1)
+    client = scaled.autoscaling
+    target = client.describe_scalable_targets(ServiceNamespace="sagemaker", ResourceIds=[RESOURCE])["ScalableTargets"][
+        0
+    ]
+    assert (target["MinCapacity"], target["MaxCapacity"], target["ScalableTargetARN"]) == (1, 1, arn)
+    assert client.list_tags_for_resource(ResourceARN=arn)["Tags"] == {"team": "ml"}
+    client.put_scaling_policy(
+        PolicyName="track",
+        ServiceNamespace="sagemaker",
+        ResourceId=RESOURCE,
+        ScalableDimension=DIMENSION,
+        PolicyType="TargetTrackingScaling",
+        TargetTrackingScalingPolicyConfiguration={
+            "TargetValue": 100,
+            "PredefinedMetricSpecification": {"PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"},
+        },
+    )
+    policies = client.describe_scaling_policies(ServiceNamespace="sagemaker", ResourceId=RESOURCE)["ScalingPolicies"]
+    assert policies[0]["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 100
+    keys = {"ServiceNamespace": "sagemaker", "ResourceId": RESOURCE, "ScalableDimension": DIMENSION}
+    client.delete_scaling_policy(PolicyName="track", **keys)  # type: ignore[arg-type]
+    client.deregister_scalable_target(**keys)  # type: ignore[arg-type]
+    assert (
+        client.describe_scalable_targets(ServiceNamespace="sagemaker", ResourceIds=[RESOURCE])["ScalableTargets"] == []
+    )
+    with pytest.raises(ClientError, match="ObjectNotFoundException"):
+        client.deregister_scalable_target(**keys)  # type: ignore[arg-type]
+
+
+def test_refusals(scaled: Emulator) -> None:
+    """Only an existing dedicated variant can be a target, within sensible bounds."""
+    for resource, minimum, message in [
+        ("endpoint/none/variant/AllTraffic", 1, "Could not find endpoint"),
+        ("endpoint/scaled/variant/none", 1, "Variant none of endpoint scaled not found"),
+        (f"endpoint/serverless/variant/{VARIANT}", 1, "is serverless"),
+        (RESOURCE, 5, "MinCapacity must be at least 1 and at most MaxCapacity"),
+    ]:
+        with pytest.raises(ClientError, match=message):
+            register(scaled, minimum, 3, resource)

@@ -75,7 +75,7 @@ class Protocol:
         if service is None or not operation:
             raise AwsError("UnknownOperationException", f"X-Amz-Target {target!r} names no operation served here")
         try:
-            shape = self._models[service].operation_model(operation).input_shape
+            shape = self.input_shape(service, operation)
         except OperationNotFoundError as error:
             raise AwsError("UnknownOperationException", f"{service} has no operation {operation}") from error
         if operation not in self._known[service]:
@@ -86,6 +86,10 @@ class Protocol:
         except ValueError as error:
             raise AwsError("SerializationException", f"the body is not JSON: {error}") from error
         return Call(service, operation, self._checked(shape, document))
+
+    def input_shape(self, service: str, operation: str) -> StructureShape | None:
+        """What an operation's request looks like; None when it takes nothing."""
+        return self._models[service].operation_model(operation).input_shape
 
     @staticmethod
     def _checked(shape: StructureShape | None, document: object) -> Document:

@@ -1,0 +1,134 @@
+"""Model code under the toolkit's rules."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from workbench.stack.sagemaker.toolkit import ContractError, Handler
+
+ECHO = """
+def model_fn(model_dir): return "M"
+def input_fn(body, content_type): return (type(body).__name__, content_type)
+def predict_fn(data, model): return [model, *data]
+def output_fn(prediction, accept): return f"{prediction} {accept}"
+"""
+Load = Callable[..., Handler]
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Iterator[Load]:
+    """Loads model code from a model directory; import state is put back afterwards."""
+    path, modules = list(sys.path), set(sys.modules)
+
+    def load(code: str, **environment: str) -> Handler:
+        program = tmp_path / "code" / environment.get("SAGEMAKER_PROGRAM", "inference.py")
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(code)
+        return Handler(tmp_path, environment)
+
+    yield load
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"Content-Type": "application/json"}, "['M', 'str', 'application/json'] application/json"),
+        (
+            {"content-type": "text/csv; charset=utf-8", "Accept": "*/*"},
+            "['M', 'str', 'text/csv; charset=utf-8'] application/json",
+        ),
+        ({"Content-Type": "image/png", "accept": "text/plain"}, "['M', 'bytes', 'image/png'] text/plain"),
+        ({}, "['M', 'bytes', None] application/json"),
+    ],
+)
+def test_types(load: Load, headers: dict[str, str], expected: str) -> None:
+    """JSON and CSV arrive as text, the rest as bytes; no Accept, or */*, is the default."""
+    reply = load(ECHO).answer(b"{}", headers)
+    assert (reply.status, reply.body.decode()) == (200, expected)
+    assert reply.content_type == expected.rsplit(" ", 1)[1]
+
+
+def test_environment(load: Load) -> None:
+    """The program's name and the default accept come from the environment."""
+    handler = load(ECHO, SAGEMAKER_PROGRAM="serve.py", SAGEMAKER_DEFAULT_INVOCATIONS_ACCEPT="text/x")
+    assert handler.answer(b"", {}).content_type == "text/x"
+
+
+def test_transform_and_context(load: Load) -> None:
+    """transform_fn serves alone; a function with one more argument gets the context; a tuple sets the content type."""
+    handler = load("""
+def model_fn(model_dir, context): return context.system_properties["model_dir"]
+def transform_fn(model, body, content_type, accept, context):
+    context.set_response_header(0, "X-Seen", context.get_request_header(0, "X-Given"))
+    return body, "image/png"
+""")
+    reply = handler.answer(b"\x89PNG", {"x-given": "7"})
+    assert (reply.body, reply.content_type, reply.headers) == (b"\x89PNG", "image/png", {"X-Seen": "7"})
+
+
+def test_hooks_run_in_order(load: Load) -> None:
+    """pre_model_fn runs before model_fn, model_warmup_fn after it with the model."""
+    handler = load(
+        ECHO
+        + """
+seen = []
+def pre_model_fn(model_dir): seen.append("pre")
+def model_fn(model_dir): seen.append("model"); return seen
+def model_warmup_fn(model_dir, model): model.append("warm")
+def execution_parameters(): return {"MaxPayloadInMB": 6}
+"""
+    )
+    assert handler.answer(b"{}", {"Content-Type": "application/json"}).body.startswith(b"[['pre', 'model', 'warm']")
+    assert handler.execution_parameters() == {"MaxPayloadInMB": 6}
+
+
+def test_exceptions(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
+    """An exception is a 500 with a short body and a traceback in the log; a 4xx status of its own is kept."""
+    handler = load(
+        ECHO
+        + """
+class Refusal(Exception):
+    def __init__(self, status): super().__init__("not this"); self.status = status
+def predict_fn(data, model):
+    if data[1]: raise Refusal(int(data[1]))
+    raise KeyError("weights")
+"""
+    )
+    assert (reply := handler.answer(b"", {})).status == 500
+    assert reply.body == b"KeyError: 'weights'"
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+    assert (reply := handler.answer(b"", {"content-type": "422"})).status == 422
+    assert reply.body == b"not this"
+    assert handler.answer(b"", {"content-type": "302"}).status == 500
+    assert handler.answer(b"\xff", {"content-type": "application/json"}).status == 500
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("def model_fn(d): pass", "inference.py does not define input_fn, predict_fn, output_fn"),
+        ("def transform_fn(m, b, c, a): pass", "inference.py does not define model_fn"),
+        (ECHO + "\ndef transform_fn(m, b, c, a): pass", "Cannot use transform_fn implementation in conjunction with"),
+    ],
+)
+def test_broken_contracts(load: Load, code: str, message: str) -> None:
+    """Code that does not keep the contract is refused when it is loaded, with what is missing."""
+    with pytest.raises(ContractError, match=message):
+        load(code)
+
+
+def test_misplaced_code(tmp_path: Path) -> None:
+    """An archive with a folder around everything gets a hint."""
+    with pytest.raises(ContractError, match=r"has no code/inference\.py$"):
+        Handler(tmp_path, {})
+    (tmp_path / "model" / "code").mkdir(parents=True)
+    (tmp_path / "model" / "code" / "inference.py").touch()
+    with pytest.raises(ContractError, match=r"found model/code/inference\.py: files must be at the archive's root"):
+        Handler(tmp_path, {})

@@ -91,17 +91,23 @@ def test_unknown_stacks_lanes_and_models_name_what_there_is(deployed: Deployment
     assert_one_line_error(cli("fault", "clear", "no-such-fault"), "no-such-fault")
 
 
+def models(package: str, *, memory_mb: int) -> str:
+    """A --set of one model `m` with both lanes."""
+    lanes = {
+        "dedicated": {"instance_type": "ml.g5.xlarge", "min_instances": 1, "max_instances": 1, "slots_per_instance": 1},
+        "serverless": {"memory_mb": memory_mb, "max_concurrency": 2},
+    }
+    return "inferlane:models=" + json.dumps({"m": {"package": package, **lanes}})
+
+
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
         ("inferlane:auth=open", ("auth", "open", "iam", "api_key")),
         ("inferlane:policy=policies/none.yaml", ("policies/none.yaml",)),
         ("inferlane:stage=prototype", ("prototype", "dedicated")),
-        ('inferlane:models={"moderation": {"package": "models/none", "serverless": {}}}', ("models/none",)),
-        (
-            'inferlane:models={"m": {"package": "models/moderation-light", "serverless": {"memory_mb": 1500}}}',
-            ("models.m.serverless.memory_mb", "1500"),
-        ),
+        (models("models/none", memory_mb=2048), ("models/none",)),
+        (models("models/moderation-light", memory_mb=1500), ("models.m.serverless.memory_mb", "1500")),
     ],
 )
 def test_a_bad_configuration_changes_nothing(deployed: Deployment, setting: str, words: tuple[str, ...]) -> None:

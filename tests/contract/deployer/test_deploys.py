@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 import time
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from tests.contract.deployer.conftest import Ended, Project, ended
@@ -40,6 +42,32 @@ def test_up_again_and_destroy(project: Project) -> None:
     assert project.run("destroy").result["counts"] == {}
 
 
+class Loop:
+    """Sends requests one after another while the block runs."""
+
+    def __init__(self, url: str) -> None:
+        self.statuses: list[int] = []
+        self._url = url
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._send)
+
+    def __enter__(self) -> Loop:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _send(self) -> None:
+        while not self._ended.wait(0.02):
+            try:
+                with urlopen(self._url, timeout=10) as response:
+                    self.statuses.append(response.status)
+            except HTTPError as error:
+                self.statuses.append(error.code)
+
+
 def left_of(project: Project) -> list[str]:
     """What list calls still show of the stack."""
     name = f"sample-{project.stack}"
@@ -68,11 +96,14 @@ def left_of(project: Project) -> list[str]:
 
 
 def test_change_in_place(project: Project) -> None:
-    """A changed setting updates in place, publishes one version, and moves the alias; nothing else is touched."""
-    project.run("up")
+    """A changed setting updates in place and moves the alias to one new version, while every request is answered."""
+    url = project.run("up").result["outputs"]["url"]
 
-    changed = project.run("up", memory="256", extra="true")
+    with Loop(url + "/hello") as loop:
+        changed = project.run("up", memory="256", extra="true")
 
+    assert loop.statuses
+    assert set(loop.statuses) == {200}
     assert changed.actions() == {"function": "update", "live": "update", "extra": "create"}
     assert answer(changed) == {"version": "2", "memory": "256", "variant": "one"}
     assert project.run("up", memory="256").actions() == {"extra": "delete"}

@@ -112,32 +112,41 @@ class Engine:
     def _bring(self, goal: Goal) -> Registered:
         started = self.clock()
         handler = self.handler(goal.type)
-        record = self._recorded(goal)
         fresh_name = f"{goal.name}-{self.suffix()}"
+        record = self._recorded(goal)
         step = plan(goal, record, handler, fresh_name)
         handler.check(self._instance(goal, step.inputs))
-        action: Action = step.action
-        if record is not None and action == "same":
-            if not handler.exists(self._recorded_instance(record, step.inputs)):
-                self.progress.notice(f'{goal.type} "{goal.name}" had vanished from the cloud: making it again')
-                with self.file.change() as state:
-                    state.resources.pop(record.urn, None)
-                record, step = None, plan(goal, None, handler, fresh_name)
-                action = "create"
-            elif not record.settled:
-                record, action = self._settle(goal, record, step, handler)
-            else:
-                self._note(goal, record)
-        if action == "update" and record is not None:
-            record = self._update(goal, record, step, handler)
-        elif action == "replace" and record is not None:
-            record = self._replace(goal, record, step, handler)
-        elif action == "create":
-            record = self._create(goal, step, handler)
-        if record is None:
-            raise AssertionError("every action leaves a record")
+        if record is not None and not handler.exists(self._recorded_instance(record, record.inputs)):
+            self._forget(record)
+            record, step = None, plan(goal, None, handler, fresh_name)
+        action, record = self._carry_out(goal, record, step, handler)
         self._count(action, goal.type, goal.name, record.id, started, step.changed)
         return Registered(record.id, record.outputs, step.inputs)
+
+    def _carry_out(self, goal: Goal, record: Record | None, step: Plan, handler: Handler) -> tuple[Action, Record]:
+        if record is None:
+            return "create", self._create(goal, step, handler)
+        if step.action == "replace":
+            return "replace", self._replace(goal, record, step, handler)
+        finished = self._recorded_instance(record, record.inputs)
+        try:
+            if not record.settled:  # an earlier run was cut short
+                handler.complete(finished)
+            if step.action == "update":
+                return "update", self._update(goal, record, step, handler)
+        except BrokenError as error:
+            return "replace", self._remake(goal, record, step, handler, error)
+        if not record.settled:
+            finished.inputs = step.inputs
+            self._write(goal, record, finished, step.auto_named, settled=True)
+            return "update", record
+        self._note(goal, record)
+        return "same", record
+
+    def _forget(self, record: Record) -> None:
+        self.progress.notice(f'{record.type} "{record.name}" had vanished from the cloud: making it again')
+        with self.file.change() as state:
+            del state.resources[record.urn]
 
     def handler(self, type_: str) -> Handler:
         """The handler of a type; a type without one is an error."""
@@ -160,10 +169,7 @@ class Engine:
     def _update(self, goal: Goal, record: Record, step: Plan, handler: Handler) -> Record:
         instance = self._recorded_instance(record, step.inputs)
         instance.changed = step.changed
-        try:
-            handler.update(instance)
-        except BrokenError as error:
-            return self._remake(goal, record, step, handler, error)
+        handler.update(instance)
         self._write(goal, record, instance, step.auto_named, settled=True)
         return record
 
@@ -184,16 +190,6 @@ class Engine:
                     state.retired.remove(record)
                     state.resources[goal.urn] = record
             raise
-
-    def _settle(self, goal: Goal, record: Record, step: Plan, handler: Handler) -> tuple[Record, Action]:
-        """Completes what an earlier run left unfinished; what is broken is made anew."""
-        instance = self._recorded_instance(record, step.inputs)
-        try:
-            handler.complete(instance)
-        except BrokenError as error:
-            return self._remake(goal, record, step, handler, error), "replace"
-        self._write(goal, record, instance, step.auto_named, settled=True)
-        return record, "update"
 
     def _remake(self, goal: Goal, record: Record, step: Plan, handler: Handler, error: BrokenError) -> Record:
         if record.protect:

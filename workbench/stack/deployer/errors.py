@@ -37,7 +37,8 @@ class ResourceError(DeployError):
     """A resource could not be made, changed or removed; the message names it, the operation and the cause."""
 
     def __init__(self, resource_type: str, name: str, action: str, cause: BaseException) -> None:
-        super().__init__(f'{action} {resource_type} "{name}": {cause}')
+        text = str(cause) if isinstance(cause, DeployError) else f"{type(cause).__name__}: {cause}"
+        super().__init__(f'{action} {resource_type} "{name}": {text}')
 
 
 class Interrupted(DeployError):  # noqa: N818  not an error of anyone's

@@ -70,7 +70,7 @@ def _move(instance: Instance) -> None:
         return  # an earlier run got this far, or only the way of deploying changed: that counts from the next update on
     cloud = instance.cloud
     old, new = _instance_types(cloud, found["EndpointConfigName"]), _instance_types(cloud, wanted)
-    targets = [target for name in old for target in scaling_pause.targets(cloud, instance.id, name)]
+    targets = [target for name in old for target in scaling_pause.targets(cloud, instance.id, name, instance.notes)]
     parameters: dict[str, object] = {"EndpointName": instance.id, "EndpointConfigName": wanted}
     if targets:
         parameters["RetainAllVariantProperties"] = True

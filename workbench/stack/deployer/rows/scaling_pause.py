@@ -12,9 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from workbench.stack.deployer.cloud import Cloud
+from workbench.stack.deployer.errors import CloudError
 from workbench.stack.deployer.values import items, mapping
 
 SERVICE = "application-autoscaling"
+NOT_OFFERED = {"UnknownOperationException", "UnknownOperation", "InvalidAction"}
+"""How emulators refuse an operation they do not have."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,8 @@ class ScaledVariant:
     actions: tuple[Mapping[str, object], ...]
 
 
-def targets(cloud: Cloud, endpoint: str, variant: str) -> list[ScaledVariant]:
-    """The scalable targets of one variant, usually none or one."""
+def targets(cloud: Cloud, endpoint: str, variant: str, notes: list[str]) -> list[ScaledVariant]:
+    """The scalable targets of one variant, usually none or one; what could not be read is said in `notes`."""
     resource = f"endpoint/{endpoint}/variant/{variant}"
     scope = {"ServiceNamespace": "sagemaker", "ResourceId": resource}
     found = cloud.call(
@@ -37,11 +40,21 @@ def targets(cloud: Cloud, endpoint: str, variant: str) -> list[ScaledVariant]:
     if not items(found.get("ScalableTargets")):
         return []
     policies = items(cloud.call(SERVICE, "describe_scaling_policies", scope).get("ScalingPolicies"))
-    actions = items(cloud.call(SERVICE, "describe_scheduled_actions", scope).get("ScheduledActions"))
+    actions = _scheduled_actions(cloud, scope, notes)
     return [
         ScaledVariant(variant, target, _of(target, policies), _of(target, actions))
         for target in map(mapping, items(found["ScalableTargets"]))
     ]
+
+
+def _scheduled_actions(cloud: Cloud, scope: Mapping[str, object], notes: list[str]) -> list[object]:
+    try:
+        return items(cloud.call(SERVICE, "describe_scheduled_actions", scope).get("ScheduledActions"))
+    except CloudError as error:
+        if error.code not in NOT_OFFERED:
+            raise
+        notes.append("this cloud knows no scheduled scaling actions, so there are none to keep over the update")
+        return []
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict
 
 import pulumi
 import yaml
@@ -83,7 +83,9 @@ def computed(kind: str, name: str, given: Mapping[str, Any]) -> tuple[str, dict[
             return own, {"version": "7"}
         case "Alias" if "functionName" in given:
             function = arn("lambda", f"function:{given['functionName']}:{own}")
-            return own, {"invokeArn": f"arn:aws:apigateway:{REGION}:lambda:path/2015-03-31/functions/{function}/invocations"}
+            return own, {
+                "invokeArn": f"arn:aws:apigateway:{REGION}:lambda:path/2015-03-31/functions/{function}/invocations"
+            }
         case "Api":
             return "api1", {"executionArn": arn("execute-api", "api1")}
         case "Stage":
@@ -145,7 +147,9 @@ def stack_config(stack: str, changes: Mapping[str, object]) -> dict[str, str]:
     """A stack file's config as Pulumi hands it over: every value text, objects as JSON."""
     values = yaml.safe_load((ROOT / f"Pulumi.{stack}.yaml").read_text())["config"] | changes
     return {
-        key: value if isinstance(value, str) else json.dumps(value) for key, value in values.items() if value is not None
+        key: value if isinstance(value, str) else json.dumps(value)
+        for key, value in values.items()
+        if value is not None
     }
 
 
@@ -153,22 +157,26 @@ def run(stack: str, changes: Mapping[str, object]) -> Program:
     """Run the program once for a stack file with some keys changed."""
     recorder = Recorder()
     monitor = Monitor(recorder)
+    loop = asyncio.new_event_loop()  # before set_mocks, which puts tasks on the current loop
+    asyncio.set_event_loop(loop)
     set_all_config(stack_config(stack, changes), [])
     set_mocks(recorder, project="inferlane", stack=stack, preview=False, monitor=monitor)
     set_root_resource(None)
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    loop.run_until_complete(
-        run_in_stack(lambda: cast(None, runpy.run_path(str(ROOT / "infra/__main__.py"), run_name="__main__")))
-    )
+    loop.run_until_complete(run_in_stack(_program))
     loop.close()
     resources = sorted(recorder.resources, key=lambda resource: resource["urn"])
     return {"stack": stack, "resources": resources, "exports": monitor.exports}
 
 
+def _program() -> None:
+    runpy.run_path(str(ROOT / "infra/__main__.py"), run_name="__main__")
+
+
 def _plain(value: Any) -> Any:
-    """Whole floats as ints, assets and archives as what they hold: text as text, files as their hash."""
+    """Secrets laid open, whole floats as ints, assets and archives as what they hold: text as text, files as their hash."""
     match value:
+        case {rpc._special_sig_key: rpc._special_secret_sig, "value": secret}:
+            return _plain(secret)
         case dict():
             return {key: _plain(item) for key, item in value.items()}
         case list():

@@ -48,6 +48,8 @@ class Replica:
     missed_pings: int = 0
     burners: list[Child] = field(default_factory=list)
     burnt_cores: float = 0.0
+    burning: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while burners change."""
 
     @property
     def ready(self) -> bool:
@@ -164,26 +166,24 @@ class ReplicaFactory:
 
     async def burn(self, replica: Replica) -> None:
         """Make the replica's burners match the `stress` faults in force."""
-        wanted = self.faults.burnt_cores
-        if wanted == replica.burnt_cores or not replica.child.alive:
-            return
-        replica.burnt_cores = wanted
-        old, replica.burners = replica.burners, []
-        await asyncio.gather(*(b.kill() for b in old))
-        whole = math.floor(wanted)
-        shares = [1.0] * whole + ([wanted - whole] if wanted > whole else [])
-        log = self.host.settings.state_dir / "logs" / "stress.log"
-        for share in shares:
-            burner = await Child.spawn(
-                ["--share", f"{share:.3f}"],
-                env=child_environment({}),
-                cwd=self.host.settings.state_dir,
-                log=log,
-                module=f"{PACKAGE}.burn",
-            )
-            replica.burners.append(burner)
-            if not replica.child.alive:
-                await burner.kill()
+        async with replica.burning:
+            wanted = self.faults.burnt_cores
+            if wanted == replica.burnt_cores or not replica.child.alive:
+                return
+            replica.burnt_cores = wanted
+            old, replica.burners = replica.burners, []
+            await asyncio.gather(*(b.kill() for b in old))
+            whole = math.floor(wanted)
+            for share in [1.0] * whole + ([wanted - whole] if wanted > whole else []):
+                replica.burners.append(await self._burner(share))
+            if not replica.child.alive:  # it ended meanwhile
+                await asyncio.gather(*(b.kill() for b in replica.burners))
+
+    async def _burner(self, share: float) -> Child:
+        folder = self.host.settings.state_dir
+        log = folder / "logs" / "stress.log"
+        arguments = ["--share", f"{share:.3f}"]
+        return await Child.spawn(arguments, env=child_environment({}), cwd=folder, log=log, module=f"{PACKAGE}.burn")
 
     async def _spawn(self, artifact: Artifact, log: Path) -> Child:
         # The toolkit's own variable tells model code where AWS's /opt/ml is here.

@@ -62,7 +62,10 @@ class Telemetry:
         interval_s = min(max(self.settings.metric_period_s / 10, 1.0), 5.0)
         while True:
             await asyncio.sleep(interval_s)
-            await self._sample()
+            try:
+                await self._sample()
+            except Exception:
+                log.exception("a look at the replicas failed; the next one is due in %g s", interval_s)
 
     async def publish_forever(self) -> None:
         """Publish what is due, every second."""
@@ -140,7 +143,9 @@ class Telemetry:
         return True
 
     def _complain(self, error: Exception) -> None:
-        cause = f"{type(error).__name__}: {error}"
+        # A service's text may carry a request id, which would make every failure a new cause.
+        text = error.response["Error"]["Code"] if isinstance(error, ClientError) else str(error)
+        cause = f"{type(error).__name__}: {text}"
         if cause not in self._complained:
             self._complained.add(cause)
             log.warning("metrics cannot be published, will be tried again: %s", cause)

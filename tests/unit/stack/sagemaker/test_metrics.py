@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import botocore.session
 import pytest
 
 from workbench.stack.sagemaker.hardware import Hardware, hardware
@@ -136,3 +137,11 @@ def test_own_period_of_hardware_metrics() -> None:
 def test_hardware(instance_type: str, expected: Hardware) -> None:
     """Types have EC2's hardware; one the data lacks is derived from its size, with memory unknown."""
     assert hardware(instance_type) == expected
+
+
+def test_every_hosting_type_has_hardware() -> None:
+    """Whatever instance type CreateEndpointConfig accepts, its CPU utilization can be told."""
+    model = botocore.session.get_session().get_service_model("sagemaker")
+    types: list[str] = model.shape_for("ProductionVariantInstanceType").metadata["enum"]
+    assert len(types) > 200
+    assert min(hardware(t).vcpus for t in types) >= 1

@@ -69,8 +69,11 @@ class Cloud(Protocol):
 class BotoCloud:
     """A cloud behind boto3. Threads may share it."""
 
-    def __init__(self, region: str, interrupted: threading.Event | None = None) -> None:
+    def __init__(
+        self, region: str, interrupted: threading.Event | None = None, *, spread_pause_s: float = SPREAD_PAUSE_S
+    ) -> None:
         self.region = region
+        self._spread_pause_s = spread_pause_s
         self.endpoint = str(get_service_endpoints()["s3"]).rstrip("/")
         self._interrupted = interrupted or threading.Event()
         self._lock = threading.Lock()
@@ -100,7 +103,7 @@ class BotoCloud:
                 creates = not operation.startswith(("describe_", "get_", "list_", "delete_", "head_"))
                 if not (creates and _SPREADING.search(str(failure)) and time.monotonic() < deadline):
                     raise failure from error
-                self.pause(SPREAD_PAUSE_S)
+                self.pause(self._spread_pause_s)
             except BotoCoreError as error:
                 raise CloudError(f"{service}.{operation}", _one_line(error)) from error
             else:

@@ -81,7 +81,7 @@ class PolicyStore(pulumi.ComponentResource):
             application_id=application.id,
             environment_id=environment.environment_id,
             configuration_profile_id=profile.configuration_profile_id,
-            configuration_version=version.version_number.apply(lambda number: f"{number:.0f}"),
+            configuration_version=version.version_number.apply(str),
             deployment_strategy_id=strategy.id,
             tags=args.tags,
             opts=here,

@@ -1,9 +1,9 @@
 """Run the whole Pulumi program, without an engine, and keep every resource it asks for.
 
-`python -m tests.infra.capture` reads a JSON list of cases from standard input (`{"stack": …, "set": {key: value}}`; a null
-value takes a key out) and prints a JSON list of programs, one a case. It is a process of its own because Pulumi's runtime
-is global. Outputs are those the real provider would compute, and no more: an output that is missing here shows up as a
-null in an input or an export, and the tests refuse nulls.
+`python -m tests.infra.capture` reads a JSON list of cases from standard input (`{"stack": …, "set": {key: value}}`; a
+null value takes a key out) and prints a JSON list of programs, one a case. It is a process of its own because Pulumi's
+runtime is global. Outputs are those the real provider would compute, and no more: one that is missing here shows up as
+a null in an input or an export, and the tests refuse nulls.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _program() -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Secrets laid open, whole floats as ints, assets and archives as what they hold: text as text, files as their hash."""
+    """Secrets laid open, whole floats as ints, archives as what they hold: text as text, files as their hash."""
     match value:
         case {rpc._special_sig_key: rpc._special_secret_sig, "value": secret}:
             return _plain(secret)

@@ -107,6 +107,14 @@ def test_a_bad_document_never_replaces_a_good_one(body: bytes, cause: str) -> No
     assert len(str(log.lines[0][2]["cause"])) <= 300
 
 
+def test_a_bad_first_document_gives_no_policy() -> None:
+    """Nothing good to fall back on: None, both causes logged, and the next good document is taken."""
+    log = FakeLog()
+    with Stub(SESSION, configuration(b"{"), configuration(document("2"))) as it:
+        assert versions(source(it.url, log), 0, 31) == [None, "2"]
+    assert [line[0] for line in log.lines] == ["error", "warning"]
+
+
 def test_a_lost_session_is_opened_anew() -> None:
     """A token that AppConfig no longer knows costs one poll, not the policy."""
     log = FakeLog()

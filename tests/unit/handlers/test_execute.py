@@ -133,4 +133,4 @@ def test_nothing_outlives_the_deadline(first: Behaviour, second: Behaviour, dead
     assert len(set(names)) == len(names)
     assert all(attempt.started_s < deadline_s for attempt in done.attempts)
     if done.outcome is None:
-        assert failure_of(attempt.kind for attempt in done.attempts).status >= 429
+        assert failure_of(attempt.kind for attempt in done.attempts).status in (413, 429, 502, 503, 504)

@@ -1,0 +1,112 @@
+"""The wiring: from the environment the Pulumi program writes to an answered event, over one stub of AWS."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from functions.bootstrap import authorize_parts, read_topology, route_parts
+from functions.core.topology import TopologyError
+from functions.handlers.route import respond
+from functions.settings import (
+    SettingsError,
+    authorizer_environment,
+    read_authorizer,
+    read_router,
+    router_environment,
+)
+from tests.contract.adapters.stub import Reply, Stub
+from tests.contract.adapters.test_policies import SESSION, configuration, document
+from tests.unit.core.builders import topology_document
+from tests.unit.handlers.events import event
+from tests.unit.handlers.fakes import FakeContext
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "topology.json").write_text(json.dumps(topology_document()))
+    written = router_environment(
+        stack="test",
+        policy_application="app",
+        policy_environment="env",
+        policy_profile="policy",
+        metric_period_s=10,
+        snapshot_ttl_s=3,
+        policy_ttl_s=20,
+    )
+    return written | {"LAMBDA_TASK_ROOT": str(tmp_path), "AWS_REGION": "us-east-1"}
+
+
+def use(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+
+
+def test_what_the_program_writes_is_what_the_router_reads(environment: dict[str, str], tmp_path: Path) -> None:
+    """Every setting, through the environment and back."""
+    found = read_router(environment)
+    assert (found.stack, found.policy_application, found.policy_environment) == ("test", "app", "env")
+    assert (found.metric_period_s, found.snapshot_ttl_s, found.policy_ttl_s) == (10, 3, 20)
+    assert found.topology_file == tmp_path / "topology.json"
+    assert read_authorizer(authorizer_environment(keys_table="keys")).keys_table == "keys"
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"INFERLANE_STACK": ""}, "INFERLANE_STACK is not set"),
+        ({"INFERLANE_SNAPSHOT_TTL_S": "soon"}, "INFERLANE_SNAPSHOT_TTL_S is not a number"),
+        ({"INFERLANE_POLICY_TTL_S": "0"}, "INFERLANE_POLICY_TTL_S must be positive"),
+    ],
+)
+def test_a_wrong_environment_names_the_variable(
+    environment: dict[str, str], change: dict[str, str], named: str
+) -> None:
+    """Missing, malformed, out of range."""
+    with pytest.raises(SettingsError, match=named):
+        read_router(environment | change)
+
+
+def test_a_missing_or_broken_topology_names_its_file(tmp_path: Path) -> None:
+    """The package was built wrongly."""
+    file = tmp_path / "topology.json"
+    with pytest.raises(SettingsError, match=r"topology\.json cannot be read"):
+        read_topology(file)
+    file.write_text("{")
+    with pytest.raises(TopologyError, match=r"topology\.json is not JSON"):
+        read_topology(file)
+
+
+def test_a_request_goes_all_the_way(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Policy from AppConfig, metrics unreadable, the model's answer back: nothing of it slows or fails the request."""
+    verdict = Reply(200, b'{"label":"ok"}', {"content-type": "application/json"})
+    script = [SESSION, configuration(document("7")), Reply(500, b"{}"), verdict]
+    with Stub(*script) as stub, redirect_stdout(io.StringIO()) as out:
+        use(monkeypatch, stub.url)
+        parts = route_parts(read_router(environment | {"AWS_ENDPOINT_URL": stub.url}))
+        first = respond(event(), FakeContext(), parts)
+        again = respond(event(), FakeContext(), parts)
+        paths = [seen.path for seen in stub.received]
+    assert (first["statusCode"], again["statusCode"]) == (200, 200)
+    assert first["body"] == '{"label":"ok"}'
+    assert first["headers"]["x-inferlane-policy"] == "7"  # type: ignore[index]
+    assert paths[0] == "/configurationsessions"
+    assert len(paths) == 5, "the second request asked AWS for nothing but the answer"
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert sum("_aws" in line for line in lines) == 2
+
+
+def test_the_authorizer_is_wired_without_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is asked before the first key."""
+    with Stub(Reply(200, b"{}", {"content-type": "application/x-amz-json-1.0"})) as stub:
+        use(monkeypatch, stub.url)
+        parts = authorize_parts(read_authorizer(authorizer_environment(keys_table="keys")))
+        assert stub.received == []
+        assert parts.keys.find("hash") is None
+        assert len(stub.received) == 1

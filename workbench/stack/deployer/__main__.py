@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 failed (the last line says why and what stands), 2 wrong u
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -37,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     progress: Progress = JsonProgress(sys.stdout) if options.json_events else TextProgress(sys.stdout, sys.stderr)
     interrupted = threading.Event()
-    signal.signal(signal.SIGINT, _Interruption(interrupted))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _Interruption(interrupted))
     try:
         _act(options, progress, interrupted)
     except Interrupted as error:
@@ -81,10 +83,11 @@ def _up(wanted: program.Program, engine: Engine, *, show_secrets: bool) -> Mappi
         if engine.interrupted.is_set():
             raise Interrupted from error
         raise _failed(engine, error) from error
-    masked = {name: SECRET if name in monitor.secret_outputs else encode(v) for name, v in monitor.outputs.items()}
+    shown = {name: _sorted(encode(value)) for name, value in sorted(monitor.outputs.items())}
+    masked = {name: SECRET if name in monitor.secret_outputs else value for name, value in shown.items()}
     with engine.file.change() as state:
         state.outputs = masked
-    return {name: encode(value) for name, value in monitor.outputs.items()} if show_secrets else masked
+    return shown if show_secrets else masked
 
 
 def _preview(wanted: program.Program, file: StateFile, cloud: BotoCloud, progress: Progress, started: float) -> None:
@@ -118,6 +121,12 @@ def _destroy(engine: Engine) -> Mapping[str, object]:
     with engine.file.change() as state:
         state.outputs = {}
     return {}
+
+
+def _sorted(value: object) -> object:
+    """Pulumi's wire format has no order of keys; ours is the alphabet's."""
+    result: object = json.loads(json.dumps(value, sort_keys=True))
+    return result
 
 
 def _failed(engine: Engine, error: Exception) -> DeployError:

@@ -7,6 +7,10 @@ pressed Ctrl-C. Each message is one line: the cause, then the way out.
 
 from __future__ import annotations
 
+import re
+
+_EXISTS = re.compile(r"already ?exist|AlreadyOwnedByYou|ResourceInUseException: Table already", re.IGNORECASE)
+
 
 class DeployError(Exception):
     """The base of everything the deployer raises on purpose."""
@@ -38,6 +42,8 @@ class ResourceError(DeployError):
 
     def __init__(self, resource_type: str, name: str, action: str, cause: BaseException) -> None:
         text = str(cause) if isinstance(cause, DeployError) else f"{type(cause).__name__}: {cause}"
+        if _EXISTS.search(text):
+            text += " (it stands, but not in the state: remove it, or give this one another name)"
         super().__init__(f'{action} {resource_type} "{name}": {text}')
 
 

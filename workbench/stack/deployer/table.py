@@ -1,7 +1,10 @@
 """Every resource type the deployer knows, from the rows of `rows/`, one file a service.
 
-Where an emulator falls short, nothing is papered over here: the row says what AWS wants, the cloud's refusal is the
-error. What MiniStack 1.5.33 accepts but does not act on is listed with the offline stack's limits, not here.
+Rows say what AWS wants. Where an endpoint refuses, the refusal is the deploy's error; where it cannot answer something
+that a row can do without, the deploy says so in a notice (`scaling_pause`: scheduled actions; `logs`: a log group taken
+over). MiniStack 1.5.33 refused nothing of the rows the local stack uses. It stores but does not act on: throttling of an HTTP
+API's stage, IAM policies (unless started with AUTH=true), the dimensions of an alarm, and the architecture and runtime of
+a function (it runs on MiniStack's own interpreter).
 """
 
 from __future__ import annotations

@@ -12,6 +12,9 @@ from workbench.stack.deployer.declared import declared_outputs
 from workbench.stack.deployer.row import Call, Row
 from workbench.stack.deployer.table import ROWS
 
+# Importing a service's module runs the modules of its deprecated types too.
+pytestmark = pytest.mark.filterwarnings("ignore:aws\\.:DeprecationWarning")
+
 CLOUD = PaperCloud("us-east-1")
 
 

@@ -112,6 +112,16 @@ def _await(instance: Instance) -> None:
         instance.cloud.pause(POLL_S)
 
 
+def _delete(instance: Instance) -> None:
+    """Deletes the table and waits until it is gone, so that its name is free."""
+    instance.cloud.call("dynamodb", "delete_table", {"TableName": instance.id})
+    deadline = time.monotonic() + ACTIVE_LIMIT_S
+    while time.monotonic() < deadline:
+        instance.cloud.call("dynamodb", "describe_table", {"TableName": instance.id})  # ends with "not found"
+        instance.cloud.pause(POLL_S)
+    raise CloudError("dynamodb.delete_table", f"{instance.id} is still there after {ACTIVE_LIMIT_S:.0f} s")
+
+
 ROWS = (
     Row(
         type="aws:dynamodb/table:Table",
@@ -140,6 +150,6 @@ ROWS = (
         identity=("name",),
         settle=_await,
         read=Call("describe_table", params=_TABLE),
-        delete=Call("delete_table", params=_TABLE),
+        delete=_delete,
     ),
 )

@@ -108,6 +108,7 @@ ROWS = (
             "qualifiedInvokeArn": _INVOKE + "/{own.qualifiedArn}/invocations",
             "lastModified": "{out.LastModified}",
             "codeSha256": "{out.CodeSha256}",
+            "sourceCodeHash": "{out.CodeSha256}",
             "sourceCodeSize": "{out.CodeSize}",
         },
         auto_name="name",

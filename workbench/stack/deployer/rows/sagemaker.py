@@ -83,6 +83,18 @@ def _move(instance: Instance) -> None:
         _settle(instance)
 
 
+def _delete_endpoint(instance: Instance) -> None:
+    """Deletes the endpoint and waits until it is gone, so that its name is free. SageMaker refuses while it moves."""
+    try:
+        instance.cloud.call("sagemaker", "delete_endpoint", {"EndpointName": instance.id})
+    except CloudError:
+        if _describe(instance)["EndpointStatus"] not in _MOVING:
+            raise
+        _at_rest(instance)
+        instance.cloud.call("sagemaker", "delete_endpoint", {"EndpointName": instance.id})
+    _at_rest(instance)  # ends with "not found"
+
+
 def _instance_types(cloud: Cloud, configuration: object) -> dict[str, object]:
     """Variant -> instance type (`None` when serverless); empty when the configuration is already gone."""
     try:
@@ -134,6 +146,6 @@ ROWS = (
         identity=("name",),
         settle=_settle,
         read=Call("describe_endpoint", params={"EndpointName": "{id}"}),
-        delete=Call("delete_endpoint", params={"EndpointName": "{id}"}),
+        delete=_delete_endpoint,
     ),
 )

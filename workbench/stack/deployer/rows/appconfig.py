@@ -1,7 +1,8 @@
 """AppConfig: applications, environments, profiles, hosted versions, strategies and deployments.
 
-A deployment is waited for, as long as its strategy takes. It cannot be deleted, only followed by another: it leaves the
-state with its environment. A hosted version is deleted before its profile, as the API wants.
+A deployment that is to happen at once is waited for; one that its strategy draws out is started, and said to go on. It
+cannot be deleted, only followed by another: it leaves the state with its environment. A hosted version is deleted
+before its profile, as the API wants.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import time
 from workbench.stack.deployer.errors import BrokenError, CloudError
 from workbench.stack.deployer.row import Call, Instance, Row, Step, Tags, Templates
 
-SLACK_S = 120.0
+LIMIT_S = 120.0
 POLL_S = 0.2
 _ARN = "arn:aws:appconfig:{region}:{account}:"
 _TAGS = Tags("tag_resource", "untag_resource", "ResourceArn")
@@ -41,9 +42,14 @@ def _await_deployment(instance: Instance) -> None:
         if state in ("ROLLED_BACK", "ROLLING_BACK", "REVERTED"):
             raise BrokenError("appconfig.start_deployment", f"the deployment ended {state}")
         minutes = [found.get(name) or 0 for name in ("DeploymentDurationInMinutes", "FinalBakeTimeInMinutes")]
-        limit = 60.0 * sum(float(str(value)) for value in minutes) + SLACK_S
-        if time.monotonic() - started > limit:
-            raise CloudError("appconfig.get_deployment", f"still {state} after {limit:.0f} s")
+        planned = sum(float(str(value)) for value in minutes)
+        if planned:
+            instance.notes.append(
+                f"is rolled out and watched for {planned:.0f} min, as its strategy says; not waited for"
+            )
+            return
+        if time.monotonic() - started > LIMIT_S:
+            raise CloudError("appconfig.get_deployment", f"still {state} after {LIMIT_S:.0f} s")
         instance.cloud.pause(POLL_S)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
+from botocore.exceptions import BotoCoreError, ClientError
 
 from workbench.stack import deployment, offline
 from workbench.stack.cloud import current, named_endpoint
@@ -289,15 +290,21 @@ def _status_text(data: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _fail(message: str) -> NoReturn:
+    if "--json" in sys.argv:
+        sys.stdout.write(json.dumps({"error": message}) + "\n")
+    sys.stderr.write(f"error: {message}\n")
+    sys.exit(1)
+
+
 def main() -> None:
     """Run the command line; an error the user can act on is one line on standard error, exit 1."""
     try:
         app()
     except StackError as error:
-        if "--json" in sys.argv:
-            sys.stdout.write(json.dumps({"error": str(error)}) + "\n")
-        sys.stderr.write(f"error: {error}\n")
-        sys.exit(1)
+        _fail(str(error))
+    except (BotoCoreError, ClientError) as error:
+        _fail(f"the cloud refused: {error}")
     except KeyboardInterrupt:
         sys.stderr.write("stopped\n")
         sys.exit(130)

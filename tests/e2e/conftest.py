@@ -18,7 +18,7 @@ from localstack_client.session import Session
 
 from workbench import keys
 from workbench.stack import deployment, offline
-from workbench.stack.cloud import Cloud, current, named_endpoint
+from workbench.stack.cloud import CREDENTIALS, REGION, Cloud, current, named_endpoint
 from workbench.stack.deployment import Deployment
 from workbench.stack.faults import Faults
 from workbench.stack.layout import Layout, project_root
@@ -64,7 +64,7 @@ def cloud(layout: Layout) -> Iterator[Cloud]:
 @pytest.fixture(scope="session")
 def client(cloud: Cloud) -> Callable[[str], Any]:
     """boto3 clients, built by LocalStack's own client library."""
-    session = Session(region_name="us-east-1")
+    session = Session(**CREDENTIALS, region_name=REGION)
     return lambda service: session.client(service)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,11 @@ from workbench.stack.deployment import Deployment
 from workbench.stack.layout import Layout, project_root
 
 STACK = "lifecycle"
+USER = "lifecycle-caller"
+MAY_INVOKE = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": "arn:aws:execute-api:*:*:*"}],
+}
 BODY = json.dumps({"text": "hello"}).encode()
 
 
@@ -41,24 +46,38 @@ def set_serverless_memory(file: Path, memory_mb: int) -> None:
     file.write_text(yaml.safe_dump(data))
 
 
-def invoke(url: str, *, signed: bool = True) -> urllib3.BaseHTTPResponse:
+@pytest.fixture
+def user(client: Callable[[str], Any]) -> Iterator[Credentials]:
+    """The keys of an IAM user who may not do anything yet."""
+    iam = client("iam")
+    iam.create_user(UserName=USER)
+    key = iam.create_access_key(UserName=USER)["AccessKey"]
+    yield Credentials(key["AccessKeyId"], key["SecretAccessKey"])
+    iam.delete_access_key(UserName=USER, AccessKeyId=key["AccessKeyId"])
+    for policy in iam.list_user_policies(UserName=USER)["PolicyNames"]:
+        iam.delete_user_policy(UserName=USER, PolicyName=policy)
+    iam.delete_user(UserName=USER)
+
+
+def invoke(url: str, keys: Credentials | None) -> urllib3.BaseHTTPResponse:
+    """Call the model, signed with the keys, or unsigned with None."""
     request = AWSRequest("POST", url + PATH, data=BODY, headers={"Content-Type": "application/json"})
-    if signed:
-        SigV4Auth(Credentials("test", "test"), "execute-api", "us-east-1").add_auth(request)
+    if keys is not None:
+        SigV4Auth(keys, "execute-api", "us-east-1").add_auth(request)
     return urllib3.request("POST", url + PATH, body=BODY, headers=dict(request.headers.items()), retries=False)
 
 
-async def loop_until(done: asyncio.Event, url: str) -> list[tuple[int, bytes]]:
+async def loop_until(done: asyncio.Event, url: str, keys: Credentials) -> list[tuple[int, bytes]]:
     """Signed requests, one after another, until `done`."""
     answers = []
     while not done.is_set():
-        response = await asyncio.to_thread(invoke, url)
+        response = await asyncio.to_thread(invoke, url, keys)
         answers.append((response.status, response.data))
     return answers
 
 
 async def test_a_stacks_life(
-    cloud: Cloud, layout: Layout, stack_file: Path, project: Path, client: Callable[[str], Any]
+    cloud: Cloud, layout: Layout, stack_file: Path, project: Path, client: Callable[[str], Any], user: Credentials
 ) -> None:
     """Up; again without a change; memory changed in place while every request is answered; gone without a trace."""
 
@@ -67,8 +86,11 @@ async def test_a_stacks_life(
 
     first = run("up")
     assert first.counts["create"] == first.changed
-    assert invoke(first.url, signed=False).status == 403
-    assert invoke(first.url).status == 200
+    assert invoke(first.url, None).status == 403
+    assert invoke(first.url, user).status == 403, "a user without execute-api:Invoke got in"
+    client("iam").put_user_policy(UserName=USER, PolicyName="invoke", PolicyDocument=json.dumps(MAY_INVOKE))
+    assert invoke(first.url, Credentials(user.access_key, "guessed")).status == 403, "a forged signature got in"
+    assert invoke(first.url, user).status == 200
 
     again = run("up")
     assert again.changed == 0, again.counts
@@ -78,7 +100,7 @@ async def test_a_stacks_life(
     created_before = describe(client, first, "serverless")["CreationTime"]
     set_serverless_memory(stack_file, memory_before + 1024)
     done = asyncio.Event()
-    traffic = asyncio.create_task(loop_until(done, first.url))
+    traffic = asyncio.create_task(loop_until(done, first.url, user))
     changed = await asyncio.to_thread(run, "up")
     await asyncio.sleep(2)
     done.set()

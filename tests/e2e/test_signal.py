@@ -35,12 +35,12 @@ def test_low_priority_follows_the_dedicated_lanes_cpu(
         return time.monotonic() - began
 
     wait_for("dedicated")
-    faults.inject(str(deployed.lane("dedicated", MODEL)["endpoint"]), "stress", {"cores": 1})
+    faults.inject(str(deployed.lane("dedicated", MODEL)["endpoint"]), "stress", {"cores": 2})
     wait_for("serverless")
     normal = post(deployed.url + PATH, {"text": "hello"}, api_key("demo-app"))
     assert normal.headers["x-inferlane-lane"] == "dedicated"
     peak = cpu_percent(client("cloudwatch"), deployed)
-    assert peak > 85, "the rule turned although CloudWatch never showed the load"
+    assert peak > 75, "the rule turned although CloudWatch never showed the load"
     faults.clear()
     wait_for("dedicated")
 

@@ -18,6 +18,7 @@ from workbench.stack.layout import Layout
 from workbench.stack.processes import StackError, find
 
 REGION = "us-east-1"
+CREDENTIALS = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
 NAMED_BY = ("AWS_ENDPOINT_URL", "LOCALSTACK_HOST")
 # Kept although they begin with AWS_: they say whom to trust, not who we are.
 KEPT = {"AWS_CA_BUNDLE"}
@@ -33,7 +34,8 @@ class Cloud:
 
     def client(self, service: str) -> Any:
         """A boto3 client of the service on this endpoint."""
-        return Session(region_name=REGION, localstack_host=_host_of(self.endpoint_url)).client(service)
+        host = self.endpoint_url.split("://", 1)[-1]
+        return Session(**CREDENTIALS, region_name=REGION, localstack_host=host).client(service)
 
     def environment(self) -> dict[str, str]:
         """The environment of a process that must speak to this cloud and to no other."""
@@ -48,8 +50,7 @@ def offline_environment(endpoint_url: str, base: Mapping[str, str] | None = None
         env.pop(name, None)
     return env | {
         "AWS_ENDPOINT_URL": endpoint_url,
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
+        **{name.upper(): value for name, value in CREDENTIALS.items()},
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_EC2_METADATA_DISABLED": "true",
@@ -79,7 +80,3 @@ def current(layout: Layout) -> Cloud:
     if named is None:
         raise StackError("the offline stack is not running: start it with `inferlane up`")
     return Cloud(named, cloud_id=named)
-
-
-def _host_of(endpoint_url: str) -> str:
-    return endpoint_url.split("://", 1)[-1]

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench.stack.cloud import offline_environment
+from workbench.stack.cloud import REGION, offline_environment
 from workbench.stack.layout import Layout, ProcessRecord, StackRecord, project_root
 from workbench.stack.processes import StackError, find, free_port, require_free, spawn, stop, wait_until
 
@@ -101,7 +101,8 @@ def _start(layout: Layout, port: int, pace: Pace, say: Callable[[str], None]) ->
         "TMPDIR": str(layout.tmp),
         # MiniStack's Lambda workers inherit these; the SDKs' own variable sends inference straight to the emulator.
         "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": sagemaker_url,
-        "MINISTACK_REGION": "us-east-1",
+        "MINISTACK_REGION": REGION,
+        "AUTH": "true",  # signatures are verified and IAM policies enforced, for the functions' roles too
         "MINISTACK_VERSION": "1.5.33",
         "LOG_LEVEL": "WARNING",
         "IOT_MTLS_ENABLED": "0",

@@ -38,6 +38,8 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:
         seen: set[str] = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":
+                raise yaml.MarkedYAMLError(problem="a key must be text", problem_mark=key.start_mark)
             if key.value in seen:
                 raise yaml.MarkedYAMLError(problem=f"key {key.value!r} appears twice", problem_mark=key.start_mark)
             seen.add(key.value)
@@ -65,8 +67,10 @@ def to_json(path: Path) -> str:
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise PolicyDocumentError(f"{path.name}{line}: {error.problem}") from error
-    except yaml.YAMLError as error:
-        raise PolicyDocumentError(f"{path.name}: {error}") from error
+    except yaml.reader.ReaderError as error:
+        raise PolicyDocumentError(f"{path.name}: character {error.position}: {error.reason}") from error
+    except RecursionError as error:
+        raise PolicyDocumentError(f"{path.name}: nested too deeply") from error
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise PolicyDocumentError(f"{path.name}:1: not a policy document: it must be a mapping with `schema: {SCHEMA}`")
     if not isinstance(document.get("version"), str):

@@ -76,7 +76,7 @@ class PolicyStore(pulumi.ComponentResource):
             tags=args.tags,
             opts=here,
         )
-        aws.appconfig.Deployment(
+        deployment = aws.appconfig.Deployment(
             f"{name}-deployment",
             application_id=application.id,
             environment_id=environment.environment_id,
@@ -86,9 +86,10 @@ class PolicyStore(pulumi.ComponentResource):
             tags=args.tags,
             opts=here,
         )
-        self.application_id = application.id
-        self.environment_id = environment.environment_id
-        self.profile_id = profile.configuration_profile_id
+        # Read off the deployment, so that whoever is given the ids finds a document deployed under them.
+        self.application_id = deployment.application_id
+        self.environment_id = deployment.environment_id
+        self.profile_id = deployment.configuration_profile_id
         self.configuration_arn = pulumi.Output.concat(environment.arn, "/configuration/", self.profile_id)
         self.register_outputs(
             {"application": self.application_id, "environment": self.environment_id, "profile": self.profile_id}

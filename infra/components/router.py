@@ -60,8 +60,7 @@ class Router(pulumi.ComponentResource):
                 log_retention_days=config.log_retention_days,
                 tags=args.tags,
             ),
-            # A first request finds its policy deployed.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[args.policy]),
+            opts=pulumi.ResourceOptions(parent=self),
         )
         door = FrontDoor(
             "front-door",

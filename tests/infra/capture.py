@@ -100,7 +100,7 @@ class Recorder(Mocks):
     def __init__(self) -> None:
         self.resources: list[Resource] = []
 
-    def call(self, args: MockCallArgs) -> dict[str, Any]:
+    def call(self, args: MockCallArgs) -> tuple[dict[str, Any], None]:
         raise AssertionError(f"the program asks AWS for {args.token}: ARNs come from resources, nothing is looked up")
 
     def new_resource(self, args: MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
@@ -120,7 +120,7 @@ class Monitor(MockMonitor):
         self._lock = threading.Lock()
 
     def RegisterResource(self, request: Any, context: Any = None) -> Any:  # noqa: N802 (gRPC's name)
-        response = super().RegisterResource(request)
+        response = super().RegisterResource(request)  # type: ignore[no-untyped-call]
         if request.custom:
             implied = {urn for dependencies in request.propertyDependencies.values() for urn in dependencies.urns}
             resource: Resource = {
@@ -140,7 +140,7 @@ class Monitor(MockMonitor):
     def RegisterResourceOutputs(self, request: Any, context: Any = None) -> Any:  # noqa: N802 (gRPC's name)
         if "pulumi:pulumi:Stack::" in request.urn:
             self.exports = _plain(rpc.deserialize_properties(request.outputs))
-        return super().RegisterResourceOutputs(request)
+        return super().RegisterResourceOutputs(request)  # type: ignore[no-untyped-call]
 
 
 def stack_config(stack: str, changes: Mapping[str, object]) -> dict[str, str]:
@@ -161,7 +161,7 @@ def run(stack: str, changes: Mapping[str, object]) -> Program:
     asyncio.set_event_loop(loop)
     set_all_config(stack_config(stack, changes), [])
     set_mocks(recorder, project="inferlane", stack=stack, preview=False, monitor=monitor)
-    set_root_resource(None)
+    set_root_resource(None)  # type: ignore[arg-type]  # None is how the SDK starts a stack
     loop.run_until_complete(run_in_stack(_program))
     loop.close()
     resources = sorted(recorder.resources, key=lambda resource: resource["urn"])

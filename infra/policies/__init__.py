@@ -1,0 +1,1 @@
+"""The CrossGuard policy pack: `pulumi up --policy-pack infra/policies`."""

@@ -1,0 +1,233 @@
+"""Stack configuration: what is accepted, and the one line each bad value becomes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra import config, pricebook
+from infra.config import ConfigError
+from tests.infra.conftest import config_values
+
+PRICES = pricebook.load()
+
+
+def parsed(changes: dict[str, object], *, stack: str = "growth", file: str = "growth") -> config.StackConfig:
+    """The config of a stack file with some values changed."""
+    return config.parse(stack, "us-east-1", config_values(file, changes))
+
+
+def refused(changes: dict[str, object], *, stack: str = "growth", file: str = "growth") -> tuple[str, ...]:
+    """The lines with which such a config is refused."""
+    with pytest.raises(ConfigError) as error:
+        parsed(changes, stack=stack, file=file)
+    return error.value.lines
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project folder with the files a growth stack needs."""
+    for name in ("policies/growth.yaml", "models/moderation-light/build/model.tar.gz"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize("stack", ["local", "growth", "prototype"])
+def test_the_stack_files_are_valid(stack: str) -> None:
+    """Each stack file parses, and nothing in it contradicts price book or image table."""
+    assert parsed({}, stack=stack, file=stack).stack == stack
+
+
+def test_what_is_left_out_has_a_default() -> None:
+    """A stack file needs stage, auth, policy and models; the rest has the documented defaults."""
+    values = {
+        key: value for key, value in config_values("growth").items() if key in {"stage", "auth", "policy", "models"}
+    }
+    stack = config.parse("growth", "us-east-1", values)
+
+    assert (stack.router.memory_mb, stack.router.timeout_s, stack.router.snapshot_ttl_s) == (512, 30, 15)
+    assert (stack.log_retention_days, stack.protect, stack.priced_as) == (30, True, "us-east-1")
+
+
+BAD = {
+    "models.moderation.serverless.memory_mb": (
+        1500,
+        "1500 is not one of 1024, 2048, 3072, 4096, 5120, 6144",
+    ),
+    "models.moderation.serverless.max_concurrency": (201, "201 is not between 1 and 200"),
+    "models.moderation.dedicated.min_instances": (
+        0,
+        "0 is not between 1 and 100: scale to zero needs inference components",
+    ),
+    "models.moderation.dedicated.max_instances": ("four", "'four' is not a whole number"),
+    "models.moderation.package": ("/etc", "'/etc' is not a path inside the project, such as models/moderation-light"),
+    "router.timeout_s": (60, "60 is not between 1 and 30: an HTTP API ends every call at 30 s"),
+    "router.log_level": ("loud", "'loud' is not one of 'DEBUG', 'INFO', 'WARNING', 'ERROR'"),
+    "router.metric_period_s": (15, "15 is not one of 10, 30, 60, 120, 180, 240, 300"),
+    "log_retention_days": (31, "31 is not one of 1, 3, 5, 7, 14, 30, 60,"),
+    "stage": ("mature", "'mature' is not one of 'prototype', 'growth'"),
+    "auth": ("none", "'none' is not one of 'iam', 'api_key'"),
+    "protect": ("no", "'no' is not true or false"),
+    "policy": (7, "7 is not text"),
+    "models": ([], "[] is not a mapping"),
+    "prices_region": ("mars", "'mars' is not an AWS region such as us-east-1"),
+    "loge_retention_days": (30, "is not a known key; known here: auth, log_retention_days, models,"),
+    "router.memory": (512, "is not a known key; known here: log_level, memory_mb,"),
+    "models.moderation.serverles": ({}, "is not a known key; known here: dedicated, package, serverless"),
+    "models.moderation.serverless.memory": (1024, "is not a known key; known here: image, max_concurrency, memory_mb"),
+}
+
+
+@pytest.mark.parametrize("path", BAD)
+def test_a_bad_value_is_one_line(path: str) -> None:
+    """The line names the key's path, the value and what is allowed, and nothing else is reported."""
+    value, cause = BAD[path]
+
+    (line,) = refused({path: value})
+
+    assert line.startswith(f"inferlane:{path}: {cause}")
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize("path", ["stage", "auth", "policy", "models", "models.moderation.serverless.memory_mb"])
+def test_a_missing_value_is_named(path: str) -> None:
+    """A required key that is absent is reported by its path."""
+    assert refused({path: None}) == (f"inferlane:{path}: is missing",)
+
+
+def test_all_bad_values_are_reported_together() -> None:
+    """Two mistakes are two lines, so one run shows both."""
+    assert len(refused({"router.timeout_s": 0, "models.moderation.serverless.memory_mb": 1})) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        (
+            {"stage": "prototype"},
+            "inferlane: models.moderation.dedicated is not allowed in stage prototype (serverless only): "
+            "remove it or set stage: growth",
+        ),
+        (
+            {"models.moderation.dedicated": None},
+            "inferlane: stage growth needs a dedicated lane on at least one model: add one or set stage: prototype",
+        ),
+        (
+            {"models.moderation.dedicated.min_instances": 7},
+            "inferlane:models.moderation.dedicated: min_instances 7 is above max_instances 6",
+        ),
+        (
+            {"models.moderation.dedicated": None, "models.moderation.serverless": None},
+            "inferlane:models.moderation: has no lane: add `serverless` or `dedicated`",
+        ),
+        ({"models": {}}, "inferlane: models is empty: name at least one model"),
+        ({"tags": {"stack": "x"}}, "inferlane: tags.stack is reserved: choose another key"),
+        (
+            {"tags": {f"t{i}": "x" for i in range(7)}},
+            "inferlane: tags has 7 entries, more than 6: an S3 object carries 10, 4 are ours",
+        ),
+    ],
+)
+def test_values_that_do_not_go_together(changes: dict[str, object], line: str) -> None:
+    """Rules over several keys name the keys and the way out."""
+    assert refused(changes) == (line,)
+
+
+@pytest.mark.parametrize("name", ["Growth", "a_b", "-a", "a-", ""])
+def test_names_become_resource_names(name: str) -> None:
+    """Stack and model names are lower-case letters, digits and inner hyphens."""
+    model: Any = config_values("growth")["models"]["moderation"]
+
+    (line,) = refused({}, stack=name)
+    assert line.startswith(f"stack name: {name!r} is not a name")
+    (line,) = refused({"models": {name: model}})
+    assert f"{name!r} is not a name" in line
+
+
+def test_the_region_is_needed() -> None:
+    """Without aws:region there is no stack."""
+    with pytest.raises(ConfigError, match="aws:region: is missing"):
+        config.parse("growth", None, config_values("growth"))
+
+
+def test_nothing_stands_in_the_way(root: Path) -> None:
+    """With policy, artifact, prices and images at hand there is nothing to report."""
+    assert config.check(parsed({}), PRICES, root) == []
+
+
+def test_a_missing_artifact_says_how_to_build_it(root: Path) -> None:
+    """The line names the file and the command that makes it."""
+    (root / "models/moderation-light/build/model.tar.gz").unlink()
+
+    assert config.check(parsed({}), PRICES, root) == [
+        "inferlane:models.moderation.package: models/moderation-light/build/model.tar.gz is missing: run `make models`"
+    ]
+
+
+def test_a_missing_policy_is_named(root: Path) -> None:
+    """The line names the policy file as the stack file wrote it."""
+    assert config.check(parsed({"policy": "policies/absent.yaml"}), PRICES, root) == [
+        "inferlane:policy: policies/absent.yaml does not exist"
+    ]
+
+
+def test_an_unknown_instance_type_lists_the_known_ones(root: Path) -> None:
+    """An instance type the price book lacks is refused with those it has."""
+    (line,) = config.check(parsed({"models.moderation.dedicated.instance_type": "ml.z9.xlarge"}), PRICES, root)
+
+    assert line.startswith(
+        "inferlane:models.moderation.dedicated.instance_type: 'ml.z9.xlarge' is not one of ml.c5.2xlarge,"
+    )
+
+
+def test_a_region_without_prices_or_images_says_what_to_set(root: Path) -> None:
+    """Another region needs `prices_region` and, where AWS's registry is not known, `image` on each lane."""
+    stack = config.parse("growth", "me-south-1", config_values("growth"))
+
+    assert config.check(stack, PRICES, root) == [
+        "inferlane:prices_region: no prices are known for me-south-1; set it to one of us-east-1 to reckon with that "
+        "region's prices",
+        "inferlane:models.moderation.dedicated.image: no default image is known for region me-south-1: set `image` to "
+        "an ECR image URI there",
+        "inferlane:models.moderation.serverless.image: no default image is known for region me-south-1: set `image` to "
+        "an ECR image URI there",
+    ]
+
+
+def test_prices_of_another_region_may_stand_in(root: Path) -> None:
+    """With `prices_region`, a region the book lacks is no obstacle."""
+    stack = config.parse("growth", "eu-west-1", config_values("growth", {"prices_region": "us-east-1"}))
+
+    assert config.check(stack, PRICES, root) == []
+    assert (stack.region, stack.priced_as) == ("eu-west-1", "us-east-1")
+
+
+def test_serverless_takes_no_gpu_image(root: Path) -> None:
+    """A GPU image on the serverless lane is refused before SageMaker does."""
+    image = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-inference:2.6.0-gpu-py312"
+    (line,) = config.check(parsed({"models.moderation.serverless.image": image}), PRICES, root)
+
+    assert line.endswith("is a GPU image; serverless has no GPU: use a CPU image")
+
+
+def test_an_image_lies_in_ecr(root: Path) -> None:
+    """SageMaker pulls from ECR only."""
+    (line,) = config.check(parsed({"models.moderation.dedicated.image": "docker.io/me/model:1"}), PRICES, root)
+
+    assert line.startswith("inferlane:models.moderation.dedicated.image: 'docker.io/me/model:1' is not an ECR image:")
+
+
+def test_names_fit_sagemaker(root: Path) -> None:
+    """A stack whose endpoint configuration would not fit 63 characters is told by how much to shorten."""
+    stack = "a-rather-long-name-for-one"
+    lines = config.check(parsed({}, stack=stack), PRICES, root)
+
+    assert lines == [
+        f"inferlane:models.moderation: inferlane-{stack}-moderation-dedicated-74234e98af has 68 characters, SageMaker "
+        "allows 63: shorten the stack's or the model's name by 5",
+        f"inferlane:models.moderation: inferlane-{stack}-moderation-serverless-74234e98af has 69 characters, SageMaker "
+        "allows 63: shorten the stack's or the model's name by 6",
+    ]

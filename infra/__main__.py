@@ -6,15 +6,16 @@ What a stack may say is in `infra/config.py`, what each part is in `infra/compon
 import pulumi
 import pulumi_aws as aws
 
-from infra import config, images, naming, policy_document, pricebook, topology
+from infra import images, naming, policy_document, pricebook, topology
 from infra.components.dedicated_lane import DedicatedLane, DedicatedLaneArgs
 from infra.components.model_package import ModelPackage, ModelPackageArgs
 from infra.components.policy_store import PolicyStore, PolicyStoreArgs
 from infra.components.router import Router, RouterArgs
 from infra.components.serverless_lane import ServerlessLane, ServerlessLaneArgs
 from infra.components.storage import Storage, StorageArgs
+from infra.stack import load
 
-stack = config.load()
+stack = load()
 prices = pricebook.load()
 
 storage = Storage("storage", StorageArgs(stack.stack, stack.protect, stack.tags_for("storage")))

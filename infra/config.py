@@ -1,27 +1,21 @@
 """What a stack is: the typed, validated form of `Pulumi.<stack>.yaml`.
 
 `parse` is pure: a mapping in, a `StackConfig` out. Every bad value becomes one line (key path, value, what is allowed),
-and all lines are reported together. `check` then compares the config with what lies around it: policy and artifact
-files, the price book, the image table, the lengths of the names that follow from it. `load` is the only function that
-reads Pulumi's configuration.
+and all lines are reported together. What a valid config needs around it is the business of `infra/stack.py`.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import pulumi
-from pulumi.runtime.config import CONFIG, get_config_env
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from infra import images, naming
-from infra.pricebook import PriceBook, PriceError
-from infra.pricebook import load as load_prices
+from infra import naming
 
 ROOT = Path(__file__).resolve().parent.parent
 """The project: `main: infra/` changes the working directory, so paths never depend on it."""
@@ -232,17 +226,6 @@ class StackConfig(_Section):
         return self.prices_region or self.region
 
 
-def load(root: Path = ROOT) -> StackConfig:
-    """The current stack's config, checked. Raises `ConfigError`."""
-    aws, own = pulumi.Config("aws"), pulumi.Config(naming.PROJECT)
-    present = {*CONFIG.get(), *get_config_env()}  # pulumi.Config cannot list its keys, and a typo must not be ignored
-    keys = sorted(key.split(":", 1)[1] for key in present if key.startswith(f"{naming.PROJECT}:"))
-    config = parse(pulumi.get_stack(), aws.get("region"), {key: _decoded(own.require(key)) for key in keys})
-    if lines := check(config, load_prices(), root):
-        raise ConfigError(lines)
-    return config
-
-
 def parse(stack: str, region: str | None, values: Mapping[str, object]) -> StackConfig:
     """Validate the values under `inferlane:`. Raises `ConfigError` with one line for each bad value."""
     given = {"stack": stack, **({} if region is None else {"region": region}), **values}
@@ -250,79 +233,6 @@ def parse(stack: str, region: str | None, values: Mapping[str, object]) -> Stack
         return StackConfig.model_validate(given)
     except ValidationError as error:
         raise ConfigError([_line(detail) for detail in error.errors()]) from None
-
-
-def check(config: StackConfig, prices: PriceBook, root: Path = ROOT) -> list[str]:
-    """What stands in the way outside the config itself; one line each, empty when nothing does."""
-    lines: list[str] = []
-    if not (root / config.policy).is_file():
-        lines.append(f"inferlane:policy: {config.policy} does not exist")
-    if config.priced_as not in prices.regions:
-        known = ", ".join(sorted(prices.regions))
-        lines.append(
-            f"inferlane:prices_region: no prices are known for {config.priced_as}; set it to one of {known} to reckon "
-            "with that region's prices"
-        )
-    for name, model in sorted(config.models.items()):
-        path = f"inferlane:models.{name}"
-        if not (root / model.package / ARTIFACT).is_file():
-            lines.append(f"{path}.package: {model.package}/{ARTIFACT} is missing: run `make models`")
-        if model.dedicated:
-            lines += _check_dedicated(f"{path}.dedicated", model.dedicated, config, prices)
-            lines += _check_name(path, config.stack, name, "dedicated")
-        if model.serverless:
-            lines += _check_serverless(f"{path}.serverless", model.serverless, config)
-            lines += _check_name(path, config.stack, name, "serverless")
-    return lines
-
-
-def _check_dedicated(path: str, lane: DedicatedConfig, config: StackConfig, prices: PriceBook) -> list[str]:
-    try:
-        processor = prices.processor(lane.instance_type)
-    except PriceError as error:
-        return [f"{path}.instance_type: {error}"]
-    lines = _check_image(path, lane.image, config.region, processor)
-    if config.priced_as in prices.regions:
-        try:
-            prices.hosting_per_hour(config.priced_as, lane.instance_type)
-        except PriceError as error:
-            lines.append(f"{path}.instance_type: {error}")
-    return lines
-
-
-def _check_serverless(path: str, lane: ServerlessConfig, config: StackConfig) -> list[str]:
-    if lane.image and "-gpu" in lane.image:
-        return [f"{path}.image: {lane.image!r} is a GPU image; serverless has no GPU: use a CPU image"]
-    return _check_image(path, lane.image, config.region, "cpu")
-
-
-def _check_image(path: str, image: str | None, region: str, processor: images.Processor) -> list[str]:
-    try:
-        images.choose(image, region, processor)
-    except images.ImageError as error:
-        return [f"{path}.image: {error}" if image is None else f"{path}.image: {image!r} {error}"]
-    return []
-
-
-def _check_name(path: str, stack: str, model: str, lane: naming.Lane) -> list[str]:
-    """The longest name a lane makes is its endpoint configuration's: endpoint, hyphen, hash."""
-    longest = naming.hashed_name(naming.endpoint_name(stack, model, lane), None)
-    over = len(longest) - naming.MAX_SAGEMAKER_NAME
-    if over <= 0:
-        return []
-    return [
-        f"{path}: {longest} has {len(longest)} characters, SageMaker allows {naming.MAX_SAGEMAKER_NAME}: shorten "
-        f"the stack's or the model's name by {over}"
-    ]
-
-
-def _decoded(text: str) -> object:
-    """Pulumi hands every value over as text; objects, numbers and booleans are JSON."""
-    try:
-        value: object = json.loads(text)
-    except json.JSONDecodeError:
-        return text
-    return value
 
 
 def _line(detail: ErrorDetails) -> str:

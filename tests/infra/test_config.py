@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from infra import config, pricebook
+from infra import config
 from infra.config import ConfigError
 from tests.infra.conftest import config_values
-
-PRICES = pricebook.load()
 
 
 def parsed(changes: dict[str, object], *, stack: str = "growth", file: str = "growth") -> config.StackConfig:
@@ -26,18 +23,9 @@ def refused(changes: dict[str, object], *, stack: str = "growth", file: str = "g
     return error.value.lines
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A project folder with the files a growth stack needs."""
-    for name in ("policies/growth.yaml", "models/moderation-light/build/model.tar.gz"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    return tmp_path
-
-
 @pytest.mark.parametrize("stack", ["local", "growth", "prototype"])
 def test_the_stack_files_are_valid(stack: str) -> None:
-    """Each stack file parses, and nothing in it contradicts price book or image table."""
+    """Each stack file parses."""
     assert parsed({}, stack=stack, file=stack).stack == stack
 
 
@@ -151,83 +139,3 @@ def test_the_region_is_needed() -> None:
     """Without aws:region there is no stack."""
     with pytest.raises(ConfigError, match="aws:region: is missing"):
         config.parse("growth", None, config_values("growth"))
-
-
-def test_nothing_stands_in_the_way(root: Path) -> None:
-    """With policy, artifact, prices and images at hand there is nothing to report."""
-    assert config.check(parsed({}), PRICES, root) == []
-
-
-def test_a_missing_artifact_says_how_to_build_it(root: Path) -> None:
-    """The line names the file and the command that makes it."""
-    (root / "models/moderation-light/build/model.tar.gz").unlink()
-
-    assert config.check(parsed({}), PRICES, root) == [
-        "inferlane:models.moderation.package: models/moderation-light/build/model.tar.gz is missing: run `make models`"
-    ]
-
-
-def test_a_missing_policy_is_named(root: Path) -> None:
-    """The line names the policy file as the stack file wrote it."""
-    assert config.check(parsed({"policy": "policies/absent.yaml"}), PRICES, root) == [
-        "inferlane:policy: policies/absent.yaml does not exist"
-    ]
-
-
-def test_an_unknown_instance_type_lists_the_known_ones(root: Path) -> None:
-    """An instance type the price book lacks is refused with those it has."""
-    (line,) = config.check(parsed({"models.moderation.dedicated.instance_type": "ml.z9.xlarge"}), PRICES, root)
-
-    assert line.startswith(
-        "inferlane:models.moderation.dedicated.instance_type: 'ml.z9.xlarge' is not one of ml.c5.2xlarge,"
-    )
-
-
-def test_a_region_without_prices_or_images_says_what_to_set(root: Path) -> None:
-    """Another region needs `prices_region` and, where AWS's registry is not known, `image` on each lane."""
-    stack = config.parse("growth", "me-south-1", config_values("growth"))
-
-    assert config.check(stack, PRICES, root) == [
-        "inferlane:prices_region: no prices are known for me-south-1; set it to one of us-east-1 to reckon with that "
-        "region's prices",
-        "inferlane:models.moderation.dedicated.image: no default image is known for region me-south-1: set `image` to "
-        "an ECR image URI there",
-        "inferlane:models.moderation.serverless.image: no default image is known for region me-south-1: set `image` to "
-        "an ECR image URI there",
-    ]
-
-
-def test_prices_of_another_region_may_stand_in(root: Path) -> None:
-    """With `prices_region`, a region the book lacks is no obstacle."""
-    stack = config.parse("growth", "eu-west-1", config_values("growth", {"prices_region": "us-east-1"}))
-
-    assert config.check(stack, PRICES, root) == []
-    assert (stack.region, stack.priced_as) == ("eu-west-1", "us-east-1")
-
-
-def test_serverless_takes_no_gpu_image(root: Path) -> None:
-    """A GPU image on the serverless lane is refused before SageMaker does."""
-    image = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-inference:2.6.0-gpu-py312"
-    (line,) = config.check(parsed({"models.moderation.serverless.image": image}), PRICES, root)
-
-    assert line.endswith("is a GPU image; serverless has no GPU: use a CPU image")
-
-
-def test_an_image_lies_in_ecr(root: Path) -> None:
-    """SageMaker pulls from ECR only."""
-    (line,) = config.check(parsed({"models.moderation.dedicated.image": "docker.io/me/model:1"}), PRICES, root)
-
-    assert line.startswith("inferlane:models.moderation.dedicated.image: 'docker.io/me/model:1' is not an ECR image:")
-
-
-def test_names_fit_sagemaker(root: Path) -> None:
-    """A stack whose endpoint configuration would not fit 63 characters is told by how much to shorten."""
-    stack = "a-rather-long-name-for-one"
-    lines = config.check(parsed({}, stack=stack), PRICES, root)
-
-    assert lines == [
-        f"inferlane:models.moderation: inferlane-{stack}-moderation-dedicated-74234e98af has 68 characters, SageMaker "
-        "allows 63: shorten the stack's or the model's name by 5",
-        f"inferlane:models.moderation: inferlane-{stack}-moderation-serverless-74234e98af has 69 characters, SageMaker "
-        "allows 63: shorten the stack's or the model's name by 6",
-    ]

@@ -26,10 +26,13 @@ $(MODEL): $(STAMP) $(shell find models/moderation-light -type f -not -path '*/bu
 	$(BIN)/python models/moderation-light/build.py
 
 demo: setup ## the whole story on the offline stack; ARGS=--json for one JSON object
-	$(BIN)/inferlane demo $(ARGS)
+	@$(BIN)/inferlane demo $(ARGS)
 
 test: setup ## every test (unit, contract, infra, e2e)
 	$(BIN)/python -m pytest $(ARGS)
+
+bench: setup ## measure decide and the cold import; writes build/bench/*.json
+	$(BIN)/python -m workbench.bench $(ARGS)
 
 check: setup ## lint, types, import rules, dependencies
 	$(BIN)/ruff check .

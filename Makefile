@@ -16,14 +16,15 @@ setup: $(STAMP) $(MODEL) ## install the locked dependencies and build the sample
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "inferlane needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "installing the locked dependencies into $(VENV) (about a minute) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 models: $(MODEL) ## build the sample model's artifact
 $(MODEL): $(STAMP) $(shell find models/moderation-light -type f -not -path '*/build/*' -not -name '*.pyc' -not -name README.md)
-	$(BIN)/python models/moderation-light/build.py
+	@$(BIN)/python models/moderation-light/build.py
 
 demo: setup ## the whole story on the offline stack; ARGS=--json for one JSON object
 	@$(BIN)/inferlane demo $(ARGS)

@@ -23,7 +23,7 @@ from workbench.stack.cloud import Cloud, current
 from workbench.stack.deployment import Deployment
 from workbench.stack.faults import Faults
 from workbench.stack.layout import Layout, project_root
-from workbench.stack.processes import StackError
+from workbench.stack.processes import StackError, interrupts_deferred
 from workbench.terminal import Terminal
 
 STACK = "local"
@@ -83,7 +83,8 @@ def run(terminal: Terminal, layout: Layout, *, port: int, keep: bool) -> dict[st
         figures = _play(terminal, layout, port)
     finally:
         if not keep and not was_up:
-            offline.down(layout)
+            with interrupts_deferred():
+                offline.down(layout)
     return figures | {"seconds": round(time.monotonic() - began, 1), "stack": "kept" if keep or was_up else "stopped"}
 
 

@@ -1,4 +1,4 @@
-"""One offline stack for the whole suite, with the `local` stack deployed on it.
+"""One offline stack for this folder's tests, with the `local` stack deployed on it.
 
 The endpoint is chosen by the usual variables of LocalStack's client (AWS_ENDPOINT_URL, LOCALSTACK_HOST): where one is
 set, the same tests run there; else the suite starts a stack of its own on a free port and stops it at the end.
@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(240))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def layout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Layout]:
     """A state folder of the suite's own; Lambda workers and sockets like short paths, so it lies near the root."""
     made = Layout(tmp_path_factory.mktemp("il"))
@@ -46,7 +46,7 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Layout]:
     os.environ.pop("INFERLANE_DIR") if before is None else os.environ.update(INFERLANE_DIR=before)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cloud(layout: Layout) -> Iterator[Cloud]:
     """The emulated cloud that the suite runs on."""
     if named_endpoint():
@@ -61,14 +61,14 @@ def cloud(layout: Layout) -> Iterator[Cloud]:
         offline.down(layout)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def client(cloud: Cloud) -> Callable[[str], Any]:
     """boto3 clients, built by LocalStack's own client library."""
     session = Session(**CREDENTIALS, region_name=REGION)
     return lambda service: session.client(service)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def deployed(cloud: Cloud, layout: Layout) -> Iterator[Deployment]:
     """The `local` stack, deployed; removed again from a cloud that outlives the suite."""
     made = deployment.run("up", "local", cloud=cloud, layout=layout)
@@ -77,7 +77,7 @@ def deployed(cloud: Cloud, layout: Layout) -> Iterator[Deployment]:
         deployment.run("destroy", "local", cloud=cloud, layout=layout)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def api_key(deployed: Deployment, client: Callable[[str], Any]) -> Callable[[str], dict[str, str]]:
     """Headers that authenticate a caller: `api_key("demo-app")`."""
     made: dict[str, dict[str, str]] = {}

@@ -18,7 +18,16 @@ from pathlib import Path
 
 from workbench.stack.cloud import REGION, offline_environment
 from workbench.stack.layout import Layout, ProcessRecord, StackRecord, project_root
-from workbench.stack.processes import StackError, find, free_port, require_free, spawn, stop, wait_until
+from workbench.stack.processes import (
+    StackError,
+    find,
+    free_port,
+    interrupts_deferred,
+    require_free,
+    spawn,
+    stop,
+    wait_until,
+)
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 4566
@@ -115,10 +124,11 @@ def _start(layout: Layout, port: int, pace: Pace, say: Callable[[str], None]) ->
         log = layout.logs / f"{name}.log"
         log.unlink(missing_ok=True)
         command = [sys.executable, "-m", f"workbench.stack.{name}", *arguments]
-        process = spawn(name, command, log=log, env=env, cwd=project_root())
-        started.append(process)
-        # Written as each one starts: whatever happens next, `down` finds it.
-        layout.write_record(StackRecord(cloud_id, endpoint_url, sagemaker_url, tuple(started)))
+        with interrupts_deferred():
+            process = spawn(name, command, log=log, env=env, cwd=project_root())
+            started.append(process)
+            # Written as each one starts: whatever happens next, `down` finds it.
+            layout.write_record(StackRecord(cloud_id, endpoint_url, sagemaker_url, tuple(started)))
         say(f"started {name} (pid {process.pid})")
         return process, log
 
@@ -140,8 +150,9 @@ def _start(layout: Layout, port: int, pace: Pace, say: Callable[[str], None]) ->
             lambda: answers(f"{endpoint_url}/_localstack/health"), gateway, timeout_s=START_TIMEOUT_S, log=gateway_log
         )
         launch("bridge")
-    except BaseException:  # Ctrl-C as well: nothing may stay behind
-        down(layout)
+    except BaseException:  # Ctrl-C as well: nothing may stay behind, and a second Ctrl-C must not stop the stopping
+        with interrupts_deferred():
+            down(layout)
         raise
     record = layout.read_record()
     if record is None:

@@ -6,10 +6,12 @@ A process is known by pid and start time together; a pid that the system gave to
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -37,6 +39,19 @@ def spawn(name: str, command: list[str], *, log: Path, env: Mapping[str, str], c
             start_new_session=True,
         )
     return ProcessRecord(name, process.pid, psutil.Process(process.pid).create_time())
+
+
+@contextmanager
+def interrupts_deferred() -> Iterator[None]:
+    """Hold a Ctrl-C back until the block is done, so that what it starts is also written down. Main thread only."""
+    held: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _frame: held.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if held:
+            signal.raise_signal(signal.SIGINT)
 
 
 def find(record: ProcessRecord) -> psutil.Process | None:

@@ -102,3 +102,21 @@ def test_a_used_port_names_the_way_out() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(StackError, match=rf"port {port} is in use.*--port"):
             require_free("127.0.0.1", port)
+
+
+def test_a_ctrl_c_waits_until_the_started_process_is_written_down() -> None:
+    """An interrupt inside the block is raised after it, never between starting a process and recording it."""
+    import signal
+
+    from workbench.stack.processes import interrupts_deferred
+
+    written: list[str] = []
+
+    def start() -> None:
+        with interrupts_deferred():
+            signal.raise_signal(signal.SIGINT)
+            written.append("pid")
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert written == ["pid"]

@@ -1,0 +1,13 @@
+"""What holds for every test: no test but the end-to-end ones speaks to a cloud that the caller's shell names."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def no_named_cloud(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """AWS_ENDPOINT_URL and LOCALSTACK_HOST choose where the end-to-end tests run; moto and stubs must not see them."""
+    if request.node.get_closest_marker("e2e") is None:
+        for name in ("AWS_ENDPOINT_URL", "LOCALSTACK_HOST"):
+            monkeypatch.delenv(name, raising=False)

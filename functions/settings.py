@@ -36,6 +36,8 @@ class RouterSettings:
     """How long a fetched policy is served before AppConfig is asked again, seconds."""
     sagemaker_runtime_url: str | None = None
     """Base URL of the SageMaker runtime; None means the region's public endpoint."""
+    snapshot_table: str | None = None
+    """DynamoDB table (partition key `pk`) through which instances share snapshot and failure marks; None: each alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,10 @@ def router_environment(
     snapshot_ttl_s: float = 15.0,
     policy_ttl_s: float = 30.0,
     log_level: str = "INFO",
+    snapshot_table: str | None = None,
 ) -> dict[str, str]:
     """The environment the Pulumi program gives the `route` function; `read_router` reads it back."""
+    shared = {} if snapshot_table is None else {f"{_PREFIX}SNAPSHOT_TABLE": snapshot_table}
     return {
         f"{_PREFIX}STACK": stack,
         f"{_PREFIX}POLICY_APPLICATION": policy_application,
@@ -76,6 +80,7 @@ def router_environment(
         "POWERTOOLS_SERVICE_NAME": "route",
         "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
         "POWERTOOLS_LOG_LEVEL": log_level,
+        **shared,
     }
 
 
@@ -104,6 +109,7 @@ def read_router(environ: Mapping[str, str] | None = None) -> RouterSettings:
         policy_ttl_s=_positive(env, f"{_PREFIX}POLICY_TTL_S", 30.0),
         # The AWS SDKs' own variables, most specific first.
         sagemaker_runtime_url=env.get("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME") or env.get("AWS_ENDPOINT_URL") or None,
+        snapshot_table=env.get(f"{_PREFIX}SNAPSHOT_TABLE") or None,
     )
 
 

@@ -37,6 +37,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         metric_period_s=10,
         snapshot_ttl_s=3,
         policy_ttl_s=20,
+        snapshot_table="snap",
     )
     return written | {"LAMBDA_TASK_ROOT": str(tmp_path), "AWS_REGION": "us-east-1"}
 
@@ -54,6 +55,7 @@ def test_what_the_program_writes_is_what_the_router_reads(environment: dict[str,
     assert (found.stack, found.policy_application, found.policy_environment) == ("test", "app", "env")
     assert (found.metric_period_s, found.snapshot_ttl_s, found.policy_ttl_s) == (10, 3, 20)
     assert found.topology_file == tmp_path / "topology.json"
+    assert found.snapshot_table == "snap"
     assert read_authorizer(authorizer_environment(keys_table="keys")).keys_table == "keys"
 
 

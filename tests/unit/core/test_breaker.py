@@ -1,0 +1,213 @@
+"""The breaker: when it opens, how it closes, and that it makes no other turn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from functions.core.breaker import RULES, Breaker, Verdict, merged, recent, verdict
+from functions.core.outcome import Kind
+
+A, F, N = Verdict.ANSWERED, Verdict.FAILED, Verdict.NOTHING
+NOW = 1_796_000_400.0
+
+
+def after(*verdicts: Verdict, every_s: float = 1.0, begin: Breaker | None = None) -> Breaker:
+    breaker = begin or Breaker()
+    for i, found in enumerate(verdicts):
+        breaker = breaker.record(found, NOW + i * every_s)
+    return breaker
+
+
+def opened() -> Breaker:
+    return after(*[F] * RULES.failures, every_s=0.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [
+        (Kind.OK, A),
+        (Kind.CALLER_ERROR, A),
+        (Kind.THROTTLED, N),
+        (Kind.NOT_READY, N),
+        (Kind.BUSY, N),
+        (Kind.TOO_LARGE, N),
+        (Kind.UNREACHABLE, F),
+        (Kind.UPSTREAM_ERROR, F),
+        (Kind.LOST, F),
+        (Kind.TIMEOUT, F),
+    ],
+)
+def test_only_faults_of_the_lane_count(kind: Kind, found: Verdict) -> None:
+    """A full lane is no broken lane, and the caller's mistake no lane's."""
+    assert verdict(kind, 10.0, 0.2) is found
+
+
+@pytest.mark.parametrize(
+    ("timeout_s", "p99_s", "found"), [(0.1, 0.2, N), (0.2, 0.2, F), (0.9, None, N), (1.0, None, F)]
+)
+def test_a_timeout_counts_only_if_the_lane_had_a_fair_chance(
+    timeout_s: float, p99_s: float | None, found: Verdict
+) -> None:
+    """A caller in a hurry must not shut a lane for everybody."""
+    assert verdict(Kind.TIMEOUT, timeout_s, p99_s) is found
+
+
+def test_five_failures_in_half_a_minute_open_it() -> None:
+    """Four do not; five do."""
+    assert after(*[F] * 4).state(NOW + 4) == "closed"
+    assert after(*[F] * 5).state(NOW + 4) == "open"
+
+
+def test_failures_that_are_old_are_forgotten() -> None:
+    """One every ten seconds never is five in thirty."""
+    assert after(*[F] * 50, every_s=10).state(NOW + 500) == "closed"
+
+
+def test_a_lane_that_mostly_answers_stays_in_use() -> None:
+    """Two answers to each failure, for as long as you like."""
+    assert after(*[F, A, A] * 40, every_s=0.1).state(NOW + 12) == "closed"
+    assert after(*[F, A] * 40, every_s=0.1).state(NOW + 8) != "closed"
+
+
+def test_a_healthy_lanes_breaker_is_never_touched() -> None:
+    """No history without a failure, and none left once the failures are old."""
+    assert after(*[A, N] * 100) == Breaker()
+    assert after(F, *[A] * 100) == Breaker()
+
+
+def test_the_history_is_bounded() -> None:
+    """Ten thousand outcomes in the window are eleven counts."""
+    assert len(after(F, *[A] * 10_000, every_s=0.002).history) <= 11
+
+
+def test_half_open_lets_exactly_one_through() -> None:
+    """Refused while open; one probe after five seconds; the second is refused while it is out."""
+    breaker = opened()
+    assert breaker.admit(NOW + 4.9)[1] is False
+    assert breaker.state(NOW + 5) == "half_open"
+    breaker, first = breaker.admit(NOW + 5)
+    breaker, second = breaker.admit(NOW + 6)
+    assert (first, second) == (True, False)
+
+
+def test_an_answered_probe_closes_it_and_a_failed_one_doubles_the_wait() -> None:
+    """5, 10, 20, 40, 60, 60 seconds."""
+    breaker, at, waits = opened(), NOW, []
+    for _ in range(6):
+        waits.append(breaker.open_s)
+        at += breaker.open_s
+        breaker, let = breaker.admit(at)
+        assert let
+        last = breaker
+        breaker = breaker.record(F, at, probe=True)
+    assert waits == [5, 10, 20, 40, 60, 60]
+    assert last.record(A, at, probe=True) == Breaker(healthy_at=at)
+
+
+def test_a_probe_that_says_nothing_frees_the_place() -> None:
+    """A throttled probe: still half-open, and the next attempt is the probe."""
+    breaker, _ = opened().admit(NOW + 5)
+    breaker = breaker.record(N, NOW + 5.1, probe=True)
+    assert breaker.state(NOW + 5.1) == "half_open"
+    assert breaker.admit(NOW + 5.2)[1] is True
+
+
+def test_a_probe_that_never_ends_is_given_up() -> None:
+    """Its instance was frozen: after a minute another may try."""
+    breaker, _ = opened().admit(NOW + 5)
+    assert breaker.admit(NOW + 64.9)[1] is False
+    assert breaker.admit(NOW + 65)[1] is True
+
+
+def test_a_late_outcome_of_before_the_opening_changes_nothing() -> None:
+    """Only the probe's counts."""
+    breaker = opened()
+    assert breaker.record(A, NOW + 1) is breaker
+    probing, _ = breaker.admit(NOW + 6)
+    assert probing.record(A, NOW + 6.1) is probing
+
+
+def test_a_clock_set_back_does_not_keep_a_lane_shut() -> None:
+    """An opening in the future is half-open at once."""
+    assert opened().state(NOW - 3600) == "half_open"
+
+
+def test_one_other_instances_mark_makes_the_first_failure_open() -> None:
+    """It need not learn for itself what another has paid for."""
+    breaker = Breaker()
+    assert merged(breaker, [NOW - 1], NOW) is breaker
+    assert breaker.record(F, NOW, marked=True).state(NOW) == "open"
+
+
+def test_two_others_marks_open_at_once_and_then_it_looks_for_itself() -> None:
+    """Open for what is left of a first opening, then half-open; an answered probe outweighs the marks."""
+    marks = [NOW - 2, NOW - 1]
+    breaker = merged(Breaker(), marks, NOW)
+    assert (breaker.state(NOW), breaker.state(NOW + 4)) == ("open", "half_open")
+    breaker = breaker.admit(NOW + 4)[0].record(A, NOW + 4, probe=True)
+    assert merged(breaker, marks, NOW + 5).state(NOW + 5) == "closed"
+    assert recent(marks, breaker, NOW + 5) == []
+
+
+@pytest.mark.parametrize("marks", [[], [NOW - 31, NOW - 40], [NOW + 31, NOW + 300]])
+def test_old_and_impossible_marks_say_nothing(marks: list[float]) -> None:
+    """Beyond the window, before or after."""
+    assert merged(Breaker(), marks, NOW) == Breaker()
+
+
+def test_marks_do_not_prolong_an_opening() -> None:
+    """An open breaker keeps its own time."""
+    breaker = opened()
+    assert merged(breaker, [NOW + 1, NOW + 2], NOW + 3) is breaker
+
+
+events = st.lists(
+    st.tuples(st.sampled_from(["attempt", "outcome", "marks"]), st.sampled_from([A, F, N]), st.floats(0, 20)),
+    max_size=80,
+)
+LEGAL = {
+    "closed": {"closed", "open", "half_open"},
+    "open": {"open", "half_open"},
+    "half_open": {"half_open", "closed", "open"},
+}
+
+
+@given(events)
+def test_under_any_events_only_legal_turns_and_one_probe_at_a_time(steps: list[tuple[str, Verdict, float]]) -> None:
+    """Open leads to half-open by time alone; half-open leaves only by its probe; one probe is out at most."""
+    breaker, now, out = Breaker(), NOW, 0
+    for step, found, passed in steps:
+        before_time = breaker.state(now)
+        now += passed
+        before = breaker.state(now)
+        if before_time == "open":
+            assert before in ("open", "half_open")
+        else:
+            assert before == before_time, "time alone turns nothing but open"
+        if step == "marks":
+            breaker = merged(breaker, [now - passed, now], now)
+            if before != "closed":
+                assert breaker.state(now) == before
+        elif step == "attempt":
+            given_up = not breaker.probing(now)
+            breaker, let = breaker.admit(now)
+            assert let is (before == "closed" or (before == "half_open" and given_up))
+            out = out + 1 if let and before == "half_open" and not given_up else int(let and before == "half_open")
+            assert out <= 1
+        else:
+            probe = out == 1 and found is not N
+            breaker = breaker.record(found, now, probe=out == 1)
+            out = 0
+            if before == "half_open" and breaker.state(now) != "half_open":
+                assert probe
+        assert breaker.state(now) in LEGAL[before]
+
+
+def test_rules_can_be_others() -> None:
+    """Thresholds are data."""
+    strict = replace(RULES, failures=1)
+    assert Breaker().record(F, NOW, rules=strict).state(NOW) == "open"

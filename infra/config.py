@@ -85,6 +85,24 @@ ProjectPath = Annotated[
     AfterValidator(_matching(r"(?!/)(?!.*\.\.)[\w./-]+", "a path inside the project, such as models/moderation-light")),
 ]
 
+Issuer = Annotated[
+    str,
+    AfterValidator(
+        _matching(
+            r"(https://[\w.-]+(:\d+)?|http://(127\.0\.0\.1|localhost)(:\d+)?)(/[\w./~-]*)?",
+            "an issuer such as https://login.example.com/tenant (plain http on loopback only)",
+        )
+    ),
+]
+MAX_AUDIENCES = 50
+"""Per JWT authorizer (API Gateway quotas for HTTP APIs)."""
+
+
+def _audience(value: list[str]) -> list[str]:
+    if not 1 <= len(value) <= MAX_AUDIENCES or not all(value):
+        raise ValueError(f"{value} is not a list of 1 to {MAX_AUDIENCES} audiences: without one, any token would do")
+    return value
+
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -152,6 +170,15 @@ class ThrottleConfig(_Section):
     burst: Annotated[int, _between(1, 100_000)] = 1000
 
 
+class JwtConfig(_Section):
+    """Whose tokens open the door (`auth: jwt`), and whom they must be meant for."""
+
+    issuer: Issuer
+    """As the tokens' `iss` says it, to the letter; `/.well-known/openid-configuration` below it names the keys."""
+    audience: Annotated[list[str], AfterValidator(_audience)]
+    """Any of these must be in the token's `aud`."""
+
+
 class RolloutConfig(_Section):
     """How a new policy document reaches the router."""
 
@@ -166,7 +193,9 @@ class StackConfig(_Section):
     stack: Name
     region: Region
     stage: Literal["prototype", "growth"]
-    auth: Literal["iam", "api_key"]
+    auth: Literal["iam", "api_key", "jwt"]
+    jwt: JwtConfig | None = None
+    """Present exactly with `auth: jwt`."""
     policy: ProjectPath
     models: dict[Name, ModelConfig]
     router: RouterConfig = RouterConfig()
@@ -194,6 +223,14 @@ class StackConfig(_Section):
             raise PydanticCustomError(
                 "stage", "stage growth needs a dedicated lane on at least one model: add one or set stage: prototype"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _jwt_goes_with_its_auth(self) -> Self:
+        if self.auth == "jwt" and self.jwt is None:
+            raise PydanticCustomError("jwt", "auth: jwt needs the section jwt: add {issuer: …, audience: […]}")
+        if self.auth != "jwt" and self.jwt is not None:
+            raise PydanticCustomError("jwt", f"jwt is not used with auth: {self.auth}: remove it or set auth: jwt")
         return self
 
     @model_validator(mode="after")
@@ -257,6 +294,8 @@ def _line(detail: ErrorDetails) -> str:
             return f"{path}: {value!r} is not true or false"
         case "string_type":
             return f"{path}: {value!r} is not text"
+        case "list_type":
+            return f"{path}: {value!r} is not a list"
         case "dict_type" | "model_type":
             return f"{path}: {value!r} is not a mapping"
         case _:
@@ -271,6 +310,7 @@ def _known_keys(loc: list[str]) -> list[str]:
         "router": RouterConfig,
         "throttle": ThrottleConfig,
         "policy_rollout": RolloutConfig,
+        "jwt": JwtConfig,
     }
     if not loc:
         return sorted(set(StackConfig.model_fields) - {"stack", "region"})

@@ -1,8 +1,8 @@
 """The HTTP API in front of the router: who may come in, how fast, and what is written down about it.
 
-Two routes: `GET /healthz` is open and answers nothing but liveness; everything else needs a signed request (`iam`) or
-an API key (`api_key`). There is no open mode. Access logs name the call, its outcome and its times; neither keys nor
-signatures, addresses nor headers.
+Two routes: `GET /healthz` is open and answers nothing but liveness; everything else needs a signed request (`iam`), an
+API key (`api_key`) or a token of the configured issuer (`jwt`). There is no open mode. Access logs name the call, its
+outcome and its times; neither keys, tokens nor signatures, addresses nor headers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pulumi_aws as aws
 from infra import naming
 from infra.components.key_auth import KeyAuth
 from infra.components.lambda_function import LambdaFunction
-from infra.config import ThrottleConfig
+from infra.config import JwtConfig, ThrottleConfig
 
 INTEGRATION_TIMEOUT_MS = 30_000
 """An HTTP API's limit, not adjustable."""
@@ -43,8 +43,8 @@ class FrontDoorArgs:
 
     stack: str
     route: LambdaFunction
-    key_auth: KeyAuth | None
-    """None: callers sign their requests (AWS_IAM)."""
+    guard: KeyAuth | JwtConfig | None
+    """Who vouches for a caller: a table of keys, an issuer of tokens, or AWS itself (None: signed requests)."""
     throttle: ThrottleConfig
     log_retention_days: int
     tags: Mapping[str, str]
@@ -87,7 +87,7 @@ class FrontDoor(pulumi.ComponentResource):
                 target=target,
                 opts=here,
             ),
-            self._guarded_route(f"{name}-proxy", api, target, args.key_auth),
+            self._guarded_route(f"{name}-proxy", api, target, args.guard),
         ]
         permission = args.route.may_be_called(f"{name}-calls-route", pulumi.Output.concat(api.execution_arn, "/*/*"))
         stage = self._stage(name, api, args, [*routes, permission])
@@ -95,41 +95,53 @@ class FrontDoor(pulumi.ComponentResource):
         self.register_outputs({"url": self.url})
 
     def _guarded_route(
-        self, name: str, api: aws.apigatewayv2.Api, target: pulumi.Output[str], key_auth: KeyAuth | None
+        self, name: str, api: aws.apigatewayv2.Api, target: pulumi.Output[str], guard: KeyAuth | JwtConfig | None
     ) -> aws.apigatewayv2.Route:
-        here = pulumi.ResourceOptions(parent=self)
-        if key_auth is None:
-            return aws.apigatewayv2.Route(
-                name,
-                api_id=api.id,
-                route_key="ANY /{proxy+}",
-                authorization_type="AWS_IAM",
-                target=target,
-                opts=here,
-            )
-        authorizer = aws.apigatewayv2.Authorizer(
-            f"{name}-authorizer",
-            api_id=api.id,
-            name="api-key",
-            authorizer_type="REQUEST",
-            authorizer_uri=key_auth.authorize.alias.invoke_arn,
-            authorizer_payload_format_version="2.0",
-            enable_simple_responses=True,
-            identity_sources=["$request.header.x-api-key"],
-            authorizer_result_ttl_in_seconds=KEY_CACHE_S,
-            opts=here,
-        )
-        permission = key_auth.authorize.may_be_called(
-            f"{name}-calls-authorize", pulumi.Output.concat(api.execution_arn, "/authorizers/", authorizer.id)
-        )
+        authorizer: aws.apigatewayv2.Authorizer | None = None
+        first: list[pulumi.Resource] = []
+        match guard:
+            case None:
+                kind = "AWS_IAM"
+            case JwtConfig():
+                kind, authorizer = "JWT", self._token_authorizer(name, api, guard)
+            case KeyAuth():
+                kind, authorizer = "CUSTOM", self._key_authorizer(name, api, guard)
+                source = pulumi.Output.concat(api.execution_arn, "/authorizers/", authorizer.id)
+                first = [guard.authorize.may_be_called(f"{name}-calls-authorize", source)]
         return aws.apigatewayv2.Route(
             name,
             api_id=api.id,
             route_key="ANY /{proxy+}",
-            authorization_type="CUSTOM",
-            authorizer_id=authorizer.id,
+            authorization_type=kind,
+            authorizer_id=authorizer.id if authorizer else None,
             target=target,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[permission]),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=first),
+        )
+
+    def _key_authorizer(self, name: str, api: aws.apigatewayv2.Api, guard: KeyAuth) -> aws.apigatewayv2.Authorizer:
+        return aws.apigatewayv2.Authorizer(
+            f"{name}-authorizer",
+            api_id=api.id,
+            name="api-key",
+            authorizer_type="REQUEST",
+            authorizer_uri=guard.authorize.alias.invoke_arn,
+            authorizer_payload_format_version="2.0",
+            enable_simple_responses=True,
+            identity_sources=["$request.header.x-api-key"],
+            authorizer_result_ttl_in_seconds=KEY_CACHE_S,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _token_authorizer(self, name: str, api: aws.apigatewayv2.Api, guard: JwtConfig) -> aws.apigatewayv2.Authorizer:
+        """The gateway itself checks signature, issuer, audience and times; the router only sees proven claims."""
+        return aws.apigatewayv2.Authorizer(
+            f"{name}-authorizer",
+            api_id=api.id,
+            name="jwt",
+            authorizer_type="JWT",
+            identity_sources=["$request.header.Authorization"],
+            jwt_configuration={"issuer": guard.issuer, "audiences": guard.audience},
+            opts=pulumi.ResourceOptions(parent=self),
         )
 
     def _stage(

@@ -67,7 +67,7 @@ class Router(pulumi.ComponentResource):
             FrontDoorArgs(
                 stack=config.stack,
                 route=self.route,
-                key_auth=self.key_auth,
+                guard=self.key_auth or config.jwt,
                 throttle=config.throttle,
                 log_retention_days=config.log_retention_days,
                 tags=args.tags,

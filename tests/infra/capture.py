@@ -88,6 +88,8 @@ def computed(kind: str, name: str, given: Mapping[str, Any]) -> tuple[str, dict[
             }
         case "Api":
             return "api1", {"executionArn": arn("execute-api", "api1")}
+        case "Authorizer":
+            return f"{name}-id", {}
         case "Stage":
             return own, {"invokeUrl": f"https://api1.execute-api.{REGION}.amazonaws.com/"}
         case _:

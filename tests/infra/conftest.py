@@ -13,10 +13,12 @@ import yaml
 
 from tests.infra.capture import ROOT, Program, Resource
 
+JWT = {"issuer": "https://login.example.com/tenant", "audience": ["inferlane", "inferlane-ops"]}
 CASES: Mapping[str, tuple[str, dict[str, object]]] = {
     "local": ("local", {}),
     "growth": ("growth", {}),
     "prototype": ("prototype", {}),
+    "growth-jwt": ("growth", {"auth": "jwt", "jwt": JWT}),
     "local-again": ("local", {}),
     "local-3072-mb": ("local", {"models.moderation.serverless.memory_mb": 3072}),
     "local-8-slots": ("local", {"models.moderation.dedicated.slots_per_instance": 8}),

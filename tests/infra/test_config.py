@@ -57,12 +57,12 @@ BAD = {
     "router.metric_period_s": (15, "15 is not one of 10, 30, 60, 120, 180, 240, 300"),
     "log_retention_days": (31, "31 is not one of 1, 3, 5, 7, 14, 30, 60,"),
     "stage": ("mature", "'mature' is not one of 'prototype', 'growth'"),
-    "auth": ("none", "'none' is not one of 'iam', 'api_key'"),
+    "auth": ("none", "'none' is not one of 'iam', 'api_key', 'jwt'"),
     "protect": ("no", "'no' is not true or false"),
     "policy": (7, "7 is not text"),
     "models": ([], "[] is not a mapping"),
     "prices_region": ("mars", "'mars' is not an AWS region such as us-east-1"),
-    "loge_retention_days": (30, "is not a known key; known here: auth, log_retention_days, models,"),
+    "loge_retention_days": (30, "is not a known key; known here: auth, jwt, log_retention_days, models,"),
     "router.memory": (512, "is not a known key; known here: log_level, memory_mb,"),
     "models.moderation.serverles": ({}, "is not a known key; known here: dedicated, package, serverless"),
     "models.moderation.serverless.memory": (1024, "is not a known key; known here: image, max_concurrency, memory_mb"),
@@ -111,6 +111,11 @@ def test_all_bad_values_are_reported_together() -> None:
             {"models.moderation.dedicated": None, "models.moderation.serverless": None},
             "inferlane:models.moderation: has no lane: add `serverless` or `dedicated`",
         ),
+        ({"auth": "jwt"}, "inferlane: auth: jwt needs the section jwt: add {issuer: …, audience: […]}"),
+        (
+            {"jwt": {"issuer": "https://login.example.com", "audience": ["a"]}},
+            "inferlane: jwt is not used with auth: iam: remove it or set auth: jwt",
+        ),
         ({"models": {}}, "inferlane: models is empty: name at least one model"),
         ({"tags": {"stack": "x"}}, "inferlane: tags.stack is reserved: choose another key"),
         (
@@ -139,3 +144,34 @@ def test_the_region_is_needed() -> None:
     """Without aws:region there is no stack."""
     with pytest.raises(ConfigError, match="aws:region: is missing"):
         config.parse("growth", None, config_values("growth"))
+
+
+ISSUER_RULE = "is not an issuer such as https://login.example.com/tenant (plain http on loopback only)"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "cause"),
+    [
+        ("issuer", "http://login.example.com", f"'http://login.example.com' {ISSUER_RULE}"),
+        ("issuer", "login.example.com", f"'login.example.com' {ISSUER_RULE}"),
+        ("issuer", "https://login.example.com/?a=b", f"'https://login.example.com/?a=b' {ISSUER_RULE}"),
+        ("audience", [], "[] is not a list of 1 to 50 audiences: without one, any token would do"),
+        ("audience", [""], "[''] is not a list of 1 to 50 audiences: without one, any token would do"),
+        ("audience", "inferlane", "'inferlane' is not a list"),
+        ("scopes", ["x"], "is not a known key; known here: audience, issuer"),
+    ],
+)
+def test_a_bad_issuer_or_audience_is_one_line(key: str, value: object, cause: str) -> None:
+    """What would leave the door open, or closed to everybody, is refused before the deploy."""
+    (line,) = refused({"auth": "jwt", "jwt": {"issuer": "https://login.example.com", "audience": ["a"], key: value}})
+
+    assert line == f"inferlane:jwt.{key}: {cause}"
+
+
+@pytest.mark.parametrize("issuer", ["https://a.example.com", "https://a.example.com/t/", "http://127.0.0.1:8080"])
+def test_an_issuer_is_kept_to_the_letter(issuer: str) -> None:
+    """The gateway compares `iss` with it literally, so not even a trailing slash is touched."""
+    stack = parsed({"auth": "jwt", "jwt": {"issuer": issuer, "audience": ["a"]}})
+
+    assert stack.jwt is not None
+    assert stack.jwt.issuer == issuer

@@ -8,7 +8,7 @@ import pytest
 
 from functions import settings
 from tests.infra.capture import Program, arn
-from tests.infra.conftest import named, of_type, statements
+from tests.infra.conftest import JWT, named, of_type, statements
 
 KEY = arn("kms", "key/key-1")
 
@@ -120,6 +120,18 @@ def test_only_liveness_is_open_with_iam(programs: dict[str, Program]) -> None:
     assert routes(program) == {"GET /healthz": "NONE", "ANY /{proxy+}": "AWS_IAM"}
     assert of_type(program, "Authorizer") == of_type(program, "Table") == []
     assert [resource["name"] for resource in of_type(program, "Function")] == ["route-function"]
+
+
+def test_only_liveness_is_open_with_tokens(programs: dict[str, Program]) -> None:
+    """With `auth: jwt`, the gateway itself checks the issuer's tokens: no function, no table, no other header."""
+    program = programs["growth-jwt"]
+    authorizer = named(program, "front-door-proxy-authorizer")
+
+    assert routes(program) == {"GET /healthz": "NONE", "ANY /{proxy+}": "JWT"}
+    assert authorizer["identitySources"] == ["$request.header.Authorization"]
+    assert authorizer["jwtConfiguration"] == {"issuer": JWT["issuer"], "audiences": JWT["audience"]}
+    assert named(program, "front-door-proxy")["authorizerId"] == "front-door-proxy-authorizer-id"
+    assert "authorize-function" not in [resource["name"] for resource in of_type(program, "Function")]
 
 
 def test_the_stage_is_throttled_and_logged(programs: dict[str, Program]) -> None:

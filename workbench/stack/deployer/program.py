@@ -4,6 +4,8 @@ Configuration is read as the Pulumi CLI does: defaults of `Pulumi.yaml`, then `P
 key=value`. A key without a namespace belongs to the project. Encrypted values (`secure:`) can only be decrypted by the
 CLI, so they are taken from the environment: `PULUMI_SECRET_<KEY>`.
 
+The project's own packages come first on the import path: a copy of this project is deployed with the copy's code.
+
 A process runs a program once: the SDK keeps state of its own, and a second run after a failure can hang.
 """
 
@@ -40,6 +42,8 @@ class Program:
 
     project: str
     stack: str
+    root: Path
+    """The project's folder."""
     main: Path
     config: Mapping[str, str]
     secret_keys: tuple[str, ...]
@@ -69,7 +73,7 @@ def load(project_dir: Path, stack: str, overrides: Mapping[str, str]) -> Program
     entry = main if main.is_file() else main / "__main__.py"
     if not entry.is_file():
         raise ProgramError(f"{entry} does not exist: `main` of {project_file} must hold a Python program")
-    return Program(name, stack, entry, config, tuple(secret_keys))
+    return Program(name, stack, project_dir.resolve(), entry, config, tuple(secret_keys))
 
 
 def run(program: Program, monitor: EngineMonitor, *, preview: bool) -> None:
@@ -89,15 +93,17 @@ def run(program: Program, monitor: EngineMonitor, *, preview: bool) -> None:
     )
     set_root_resource(None)  # type: ignore[arg-type]  # None is how the SDK starts a stack
     folder = str(program.main.parent)
+    paths = [folder, str(program.root)]
     with contextlib.chdir(folder):  # as `pulumi up` does: in the program's folder, which is first on the import path
-        sys.path.insert(0, folder)
+        sys.path[:0] = paths
         try:
             loop.run_until_complete(run_in_stack(lambda: _execute(program.main)))
         finally:
             executor.shutdown(wait=True)
             for task in asyncio.all_tasks(loop):
                 task.cancel()
-            sys.path.remove(folder)
+            for path in paths:
+                sys.path.remove(path)
 
 
 def _execute(main: Path) -> None:

@@ -1,293 +1,63 @@
-"""The `inferlane` command: parse, call, print. Every command has --help and --json and exits non-zero when it fails."""
+"""The `inferlane` command. Every command has --help and --json and exits non-zero when it fails.
+
+The commands live in the rooms they command. A room is imported when one of its commands is asked for, so that a quick
+command does not wait for the imports of a slow one.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
-from datetime import UTC, datetime
-from typing import Annotated, Any, NoReturn
+from importlib import import_module
+from typing import Any, Final, NoReturn
 
 import typer
-from botocore.exceptions import BotoCoreError, ClientError
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from workbench.stack import deployment, offline
-from workbench.stack.cloud import current, named_endpoint
-from workbench.stack.deployment import Deployment, Event
-from workbench.stack.layout import Layout
-from workbench.stack.processes import StackError
-from workbench.terminal import Terminal
+from workbench.errors import UserError
 
-app = typer.Typer(
-    help="Serve AI models on AWS in four modes at once: the offline stack, deployments on it, faults, keys, the demo.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=True,
-)
-fault = typer.Typer(help="Break a lane of the offline stack on purpose, and mend it.", no_args_is_help=True)
-key = typer.Typer(help="API keys of a stack with `auth: api_key`.", no_args_is_help=True)
-app.add_typer(fault, name="fault")
-app.add_typer(key, name="keys")
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
-Stack = Annotated[str, typer.Option("--stack", help="Name of the stack: Pulumi.<name>.yaml.")]
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the stack's configuration.")
-]
-Port = Annotated[int, typer.Option("--port", help="Port of the emulated cloud, loopback only.")]
-Lane = Annotated[str, typer.Option("--lane", help="The lane to break: dedicated or serverless.")]
-Model = Annotated[str | None, typer.Option("--model", help="The model; the stack's first one if not given.")]
+_POLICY: Final = "workbench.policy.commands"
+_STACK: Final = "workbench.stack.commands"
+ROOMS: Final = {
+    "up": _STACK,
+    "status": _STACK,
+    "down": _STACK,
+    "deploy": _STACK,
+    "destroy": _STACK,
+    "demo": _STACK,
+    "fault": _STACK,
+    "keys": _STACK,
+    "policy": _POLICY,
+}
+"""Each command and the module whose `app` has it, in the order of --help."""
 
 
-@app.command()
-def up(
-    port: Port = offline.DEFAULT_PORT,
-    metric_period: Annotated[int, typer.Option(help="Seconds between metric points; AWS: 60.")] = 10,
-    metric_lag: Annotated[float, typer.Option(help="Seconds until a point is visible; AWS: 60 to 180.")] = 1.0,
-    serverless_idle: Annotated[float, typer.Option(help="Seconds until an idle container stops.")] = 300.0,
-    as_json: AsJson = False,
-) -> None:
-    """Start the offline cloud (MiniStack, the SageMaker emulator, the metric bridge). Running already is fine."""
-    terminal = Terminal(as_json=as_json)
-    pace = offline.Pace(metric_period, metric_lag, serverless_idle)
-    record = offline.up(Layout.default(), port=port, pace=pace, say=terminal.say)
-    data = {"endpoint_url": record.endpoint_url, "sagemaker_url": record.sagemaker_url, "cloud_id": record.cloud_id}
-    terminal.result(data, f"the offline cloud is up: {record.endpoint_url}\nnext: inferlane deploy --stack local")
+class _Rooms(TyperGroup):
+    """The commands of `ROOMS`, imported one room at a time."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the base class's shape
+        return list(ROOMS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in ROOMS and cmd_name not in self.commands:
+            room = get_command(import_module(ROOMS[cmd_name]).app)
+            self.commands.update({name: command for name, command in room.commands.items() if name in ROOMS})  # type: ignore[attr-defined]
+        return super().get_command(ctx, cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] not in ROOMS:  # a typo: the base class suggests names it knows
+            for name in ROOMS:
+                self.get_command(ctx, name)
+        return super().resolve_command(ctx, args)
 
 
-@app.command()
-def status(as_json: AsJson = False) -> None:
-    """Say what runs: processes, deployed stacks, lanes. Exits 1 when something is dead or nothing runs."""
-    from workbench.stack.faults import Faults
-
-    terminal = Terminal(as_json=as_json)
-    layout = Layout.default()
-    record = layout.read_record()
-    states = offline.health(record) if record is not None else {}
-    healthy = bool(states) and set(states.values()) == {"up"}
-    data: dict[str, Any] = {"processes": states, "stacks": {}, "endpoints": [], "faults": []}
-    if healthy or named_endpoint():
-        cloud = current(layout)
-        data["endpoint_url"] = cloud.endpoint_url
-        for name in deployment.stacks(layout, cloud):
-            data["stacks"][name] = deployment.run("outputs", name, cloud=cloud, layout=layout).outputs.get("url")
-        if healthy:
-            data["endpoints"], data["faults"] = Faults(cloud).endpoints(), Faults(cloud).active()
-    terminal.result(data, _status_text(data))
-    if not healthy and not named_endpoint():
-        raise typer.Exit(1)
+app = typer.Typer(cls=_Rooms, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=True)
 
 
-@app.command()
-def down(as_json: AsJson = False) -> None:
-    """Stop the offline cloud and forget it, deployments included. Safe to run twice."""
-    stopped = offline.down(Layout.default())
-    text = f"stopped: {', '.join(stopped)}" if stopped else "nothing was running"
-    Terminal(as_json=as_json).result({"stopped": stopped}, text)
-
-
-@app.command()
-def deploy(
-    stack: Stack = "local",
-    settings: Settings = None,
-    preview: Annotated[bool, typer.Option("--preview", help="Say what would change; change nothing.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Deploy a stack of the Pulumi program to the offline cloud (to AWS itself: `pulumi up`)."""
-    terminal = Terminal(as_json=as_json)
-    deployed = _run("preview" if preview else "up", stack, settings or [], terminal)
-    counts = ", ".join(f"{number} {action}" for action, number in sorted(deployed.counts.items()) if number)
-    if preview:
-        terminal.result({"stack": stack, "counts": dict(deployed.counts)}, f"{stack} would be: {counts}")
-        return
-    data = {"stack": stack, **deployed.outputs, "counts": dict(deployed.counts), "seconds": deployed.seconds}
-    text = f"{stack}: {counts} in {deployed.seconds:.1f} s\nfront door: {deployed.url}"
-    if deployed.outputs.get("keys_table"):
-        text += f"\nnext: inferlane keys create demo-app --stack {stack}"
-    terminal.result(data, text)
-
-
-@app.command()
-def destroy(stack: Stack = "local", as_json: AsJson = False) -> None:
-    """Remove every resource of a stack from the offline cloud."""
-    terminal = Terminal(as_json=as_json)
-    gone = _run("destroy", stack, [], terminal)
-    number = gone.counts.get("delete", 0)
-    terminal.result({"stack": stack, "counts": dict(gone.counts)}, f"{stack}: {number} resources removed")
-
-
-@app.command()
-def demo(
-    port: Port = offline.DEFAULT_PORT,
-    keep: Annotated[
-        bool, typer.Option("--keep/--exit", help="Leave the stack running, or stop it at the end.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """The whole story offline: deploy, traffic, surge and shed, a GPU endpoint's death, recovery, the figures."""
-    from workbench import demo as story
-
-    terminal = Terminal(as_json=as_json)
-    figures = story.run(terminal, Layout.default(), port=port, keep=keep)
-    terminal.result(figures, story.summary(figures))
-
-
-def _inject(kind: str, lane: str, model: str | None, stack: str, as_json: bool, **params: float | None) -> None:
-    from workbench.stack.faults import Faults
-
-    layout = Layout.default()
-    cloud = current(layout)
-    endpoint = str(deployment.run("outputs", stack, cloud=cloud, layout=layout).lane(lane, model)["endpoint"])
-    made = Faults(cloud).inject(endpoint, kind, {name: value for name, value in params.items() if value is not None})
-    Terminal(as_json=as_json).result(made, f"{kind} on {endpoint}: fault {made['id']}; undo: inferlane fault clear")
-
-
-@fault.command("kill")
-def fault_kill(lane: Lane = "dedicated", model: Model = None, stack: Stack = "local", as_json: AsJson = False) -> None:
-    """Kill every process of a lane and hold it down until cleared."""
-    _inject("kill", lane, model, stack, as_json)
-
-
-@fault.command("hang")
-def fault_hang(lane: Lane = "dedicated", model: Model = None, stack: Stack = "local", as_json: AsJson = False) -> None:
-    """Accept requests and never answer."""
-    _inject("hang", lane, model, stack, as_json)
-
-
-@fault.command("slow")
-def fault_slow(
-    ms: Annotated[float | None, typer.Option(help="Add so many milliseconds.")] = None,
-    factor: Annotated[float | None, typer.Option(help="Make answers so many times slower.")] = None,
-    lane: Lane = "dedicated",
-    model: Model = None,
-    stack: Stack = "local",
-    as_json: AsJson = False,
-) -> None:
-    """Delay every answer of a lane."""
-    if (ms is None) == (factor is None):
-        raise StackError("give exactly one of --ms and --factor")
-    _inject("slow", lane, model, stack, as_json, ms=ms, factor=factor)
-
-
-@fault.command("stress")
-def fault_stress(
-    cores: Annotated[float, typer.Option(help="Host cores to burn in each instance.")] = 1.0,
-    seconds: Annotated[float | None, typer.Option(help="End by itself after so long.")] = None,
-    lane: Lane = "dedicated",
-    model: Model = None,
-    stack: Stack = "local",
-    as_json: AsJson = False,
-) -> None:
-    """Burn CPU inside each instance of a lane, as a noisy neighbour would."""
-    _inject("stress", lane, model, stack, as_json, cores=cores, seconds=seconds)
-
-
-@fault.command("throttle")
-def fault_throttle(
-    lane: Lane = "serverless", model: Model = None, stack: Stack = "local", as_json: AsJson = False
-) -> None:
-    """Answer every request of a lane with SageMaker's ThrottlingException."""
-    _inject("throttle", lane, model, stack, as_json)
-
-
-@fault.command("errors")
-def fault_errors(
-    percent: Annotated[float, typer.Option(help="Share of requests that fail.")] = 100.0,
-    status: Annotated[int, typer.Option(help="HTTP status of the failures.")] = 500,
-    lane: Lane = "dedicated",
-    model: Model = None,
-    stack: Stack = "local",
-    as_json: AsJson = False,
-) -> None:
-    """Let a share of a lane's requests fail in the model."""
-    _inject("errors", lane, model, stack, as_json, percent=percent, status=float(status))
-
-
-@fault.command("list")
-def fault_list(as_json: AsJson = False) -> None:
-    """The faults in force."""
-    from workbench.stack.faults import Faults
-
-    active = Faults(current(Layout.default())).active()
-    text = "\n".join(
-        f"{each['id']}  {each['kind']} on {each['endpoint']} {each.get('params') or ''}" for each in active
-    )
-    Terminal(as_json=as_json).result({"faults": active}, text or "no faults")
-
-
-@fault.command("clear")
-def fault_clear(
-    fault_id: Annotated[str | None, typer.Argument(help="One fault; all if not given.")] = None, as_json: AsJson = False
-) -> None:
-    """End one fault, or all: killed instances start again."""
-    from workbench.stack.faults import Faults
-
-    ended = Faults(current(Layout.default())).clear(fault_id)
-    Terminal(as_json=as_json).result({"cleared": ended}, f"{ended} faults cleared")
-
-
-@key.command("create")
-def key_create(
-    key_id: Annotated[str, typer.Argument(help="Who the key is for; policies match it: demo-app.")],
-    stack: Stack = "local",
-    as_json: AsJson = False,
-) -> None:
-    """Create a key and print it, once: only its hash is kept."""
-    from workbench import keys
-
-    made = keys.create(current(Layout.default()).client("dynamodb"), stack, key_id, datetime.now(UTC))
-    Terminal(as_json=as_json).result({"key_id": made.key_id, "key": made.key}, made.key)
-
-
-@key.command("list")
-def key_list(stack: Stack = "local", as_json: AsJson = False) -> None:
-    """The keys there are, without the keys."""
-    from workbench import keys
-
-    rows = keys.listing(current(Layout.default()).client("dynamodb"), stack)
-    text = "\n".join(f"{row['key_id']}  {row['created_at']}  {row['state']}" for row in rows)
-    Terminal(as_json=as_json).result({"keys": rows}, text or "no keys")
-
-
-@key.command("revoke")
-def key_revoke(
-    key_id: Annotated[str, typer.Argument(help="Every key of this id stops working.")],
-    stack: Stack = "local",
-    as_json: AsJson = False,
-) -> None:
-    """Disable every key of an id."""
-    from workbench import keys
-
-    number = keys.revoke(current(Layout.default()).client("dynamodb"), stack, key_id)
-    if not number:
-        raise StackError(f"stack {stack} has no key for {key_id!r}: see `inferlane keys list --stack {stack}`")
-    Terminal(as_json=as_json).result({"revoked": number}, f"{number} keys of {key_id} disabled")
-
-
-def _run(action: deployment.Action, stack: str, settings: list[str], terminal: Terminal) -> Deployment:
-    layout = Layout.default()
-    cloud = current(layout)
-    with terminal.progress(f"{action} {stack}") as bar:
-
-        def on_event(event: Event) -> None:
-            if event["event"] == "resource":
-                bar.step(f"{event['action']} {event['name']}")
-                if event["action"] != "same":
-                    terminal.say(f"  {event['action']:8} {event['type']} {event['name']}")
-            elif event["event"] == "notice":
-                terminal.say(event["message"])
-
-        return deployment.run(action, stack, cloud=cloud, layout=layout, settings=settings, on_event=on_event)
-
-
-def _status_text(data: dict[str, Any]) -> str:
-    if not data["processes"]:
-        return "the offline cloud is not running: inferlane up"
-    lines = [f"{name:10} {state}" for name, state in data["processes"].items()]
-    lines += [f"cloud      {data['endpoint_url']}"] if "endpoint_url" in data else []
-    lines += [f"stack      {name}: {url}" for name, url in data["stacks"].items()]
-    lines += [f"endpoint   {e['name']}: {e['state']}" for e in data["endpoints"]]
-    lines += [f"fault      {each['id']}: {each['kind']} on {each['endpoint']}" for each in data["faults"]]
-    return "\n".join(lines)
+@app.callback()
+def inferlane() -> None:
+    """Serve AI models on AWS in four modes at once: policies, the offline stack, deployments on it, the demo."""
 
 
 def _fail(message: str) -> NoReturn:
@@ -297,17 +67,25 @@ def _fail(message: str) -> NoReturn:
     sys.exit(1)
 
 
+def _cloud_errors() -> tuple[type[Exception], ...]:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    return BotoCoreError, ClientError
+
+
 def main() -> None:
     """Run the command line; an error the user can act on is one line on standard error, exit 1."""
     try:
         app()
-    except StackError as error:
+    except UserError as error:
         _fail(str(error))
-    except (BotoCoreError, ClientError) as error:
-        _fail(f"the cloud refused: {error}")
     except KeyboardInterrupt:
         sys.stderr.write("stopped\n")
         sys.exit(130)
+    except SystemExit:
+        raise
+    except _cloud_errors() as error:  # looked up only when another error gets here
+        _fail(f"the cloud refused: {error}")
 
 
 if __name__ == "__main__":

@@ -16,13 +16,14 @@ from pathlib import Path
 
 import psutil
 
+from workbench.errors import UserError
 from workbench.stack.layout import ProcessRecord
 
 STOP_GRACE_S = 8.0
 """From SIGTERM to SIGKILL: the emulators stop their own children in that time."""
 
 
-class StackError(RuntimeError):
+class StackError(UserError):
     """Something the user can act on; the message is one line, with the way out."""
 
 

@@ -13,7 +13,7 @@ import urllib3
 from workbench.stack.cloud import Cloud
 from workbench.stack.processes import StackError
 
-KINDS = ("kill", "hang", "slow", "stress", "throttle", "errors")
+KINDS = ("kill", "hang", "slow", "stress", "throttle", "platform", "reset", "errors")
 
 
 class Faults:

@@ -7,9 +7,10 @@ import signal
 import time
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ConnectionClosedError
 
 from tests.contract.sagemaker.emulator import HTTP, Emulator, eventually
+from workbench.stack.sagemaker.wire import PLATFORM_ERRORS
 
 
 def code_of(emulator: Emulator, endpoint: str) -> str:
@@ -88,6 +89,28 @@ def test_throttle_and_errors(emulator: Emulator) -> None:
     with pytest.raises(ClientError) as caught:
         emulator.invoke("dedicated")
     assert caught.value.response["OriginalStatusCode"] == 507  # type: ignore[typeddict-item]
+
+
+@pytest.mark.parametrize("status", sorted(PLATFORM_ERRORS))
+@pytest.mark.parametrize("endpoint", ["dedicated", "serverless"])
+def test_platform(emulator: Emulator, endpoint: str, status: int) -> None:
+    """SageMaker's own refusals have their code, their status and no container behind them."""
+    emulator.fault(endpoint, "platform", status=status)
+    with pytest.raises(ClientError) as caught:
+        emulator.invoke(endpoint)
+    response = caught.value.response
+    assert response["Error"]["Code"] == PLATFORM_ERRORS[status][0]
+    assert response["ResponseMetadata"]["HTTPStatusCode"] == status
+    assert "OriginalStatusCode" not in response
+
+
+def test_reset(emulator: Emulator) -> None:
+    """A reset connection is a broken one for the caller, and the next request after the fault is served."""
+    fault = emulator.fault("dedicated", "reset")
+    with pytest.raises(ConnectionClosedError):
+        emulator.invoke("dedicated")
+    emulator.admin("DELETE", f"/faults/{fault}")
+    assert code_of(emulator, "dedicated") == "OK"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from botocore.exceptions import ClientError
@@ -73,6 +74,54 @@ def test_targets_and_policies(scaled: Emulator) -> None:
     )
     with pytest.raises(ClientError, match="ObjectNotFoundException"):
         client.deregister_scalable_target(**keys)  # type: ignore[arg-type]
+
+
+def test_scheduled_actions(scaled: Emulator) -> None:
+    """An action is kept, changed by what an update names, listed, deleted, and gone with its target."""
+    client: Any = scaled.autoscaling
+    keys = {"ServiceNamespace": "sagemaker", "ResourceId": RESOURCE, "ScalableDimension": DIMENSION}
+
+    def put(name: str, **more: Any) -> None:
+        client.put_scheduled_action(ScheduledActionName=name, **keys, **more)
+
+    def listed(**more: Any) -> Any:
+        return client.describe_scheduled_actions(ServiceNamespace="sagemaker", **more)["ScheduledActions"]
+
+    with pytest.raises(ClientError, match="ObjectNotFoundException"):
+        put("morning", Schedule="rate(1 day)", ScalableTargetAction={"MinCapacity": 1})
+    register(scaled, 1, 2)
+    put(
+        "morning",
+        Schedule="cron(0 8 ? * MON-FRI *)",
+        Timezone="Asia/Shanghai",
+        StartTime=1_800_000_000,
+        ScalableTargetAction={"MinCapacity": 1},
+    )
+    (before,) = listed(ResourceId=RESOURCE)
+    put("morning", Schedule="rate(2 hours)")
+    (after,) = listed(ScheduledActionNames=["morning"])
+    assert before["StartTime"].timestamp() == 1_800_000_000
+    assert "StartTime" not in after
+    assert after["Schedule"] == "rate(2 hours)"
+    for same in ("ScheduledActionARN", "Timezone", "ScalableTargetAction", "CreationTime"):
+        assert after[same] == before[same]
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"Schedule": "cron(0 8 * * *)"}, "six fields; got 'cron(0 8 * * *)'"),
+        ({"Timezone": "Mars/Olympus"}, "Timezone 'Mars/Olympus' is not known"),
+        ({"ScalableTargetAction": {"MinCapacity": 3, "MaxCapacity": 2}}, "MinCapacity 3 is above MaxCapacity 2"),
+    ]
+    for wrong, message in refused:
+        with pytest.raises(ClientError, match=re.escape(message)):
+            put("morning", **wrong)
+    with pytest.raises(ClientError, match="ScalableTargetAction needs MinCapacity"):
+        put("evening", Schedule="rate(1 day)")
+    assert listed() == [after]
+    client.delete_scheduled_action(ScheduledActionName="morning", **keys)
+    with pytest.raises(ClientError, match="No scheduled action found"):
+        client.delete_scheduled_action(ScheduledActionName="morning", **keys)
+    put("noon", Schedule="at(2030-01-01T12:00:00)", ScalableTargetAction={"MaxCapacity": 2})
+    client.deregister_scalable_target(**keys)
+    assert listed() == []
 
 
 def test_refusals(scaled: Emulator) -> None:

@@ -3,6 +3,7 @@
 `python -m workbench.stack.sagemaker.container --model-dir D` prints `port N` as its first line, then serves
 `GET /ping` (503 until the model is loaded, then 200), `POST /invocations` and `GET /execution-parameters` (404 unless
 the program defines it). `SAGEMAKER_MODEL_SERVER_WORKERS` predictions run at a time (default 1); more wait their turn.
+With `INFERLANE_MAX_QUEUE_MS` set, what would wait longer is answered 503 with `x-inferlane-busy: 1` (`admission.py`).
 If the model cannot be loaded the process ends with status 1 and the exception is the last line of its log. It ends by
 itself when its standard input reports end of file.
 
@@ -26,10 +27,12 @@ from pathlib import Path
 
 from aiohttp import web
 
+from workbench.stack.sagemaker import admission
 from workbench.stack.sagemaker.child import end_with_parent
 from workbench.stack.sagemaker.toolkit import ContractError, Handler, Reply
 
 SLOW_HEADER = "X-Inferlane-Slow"
+BUSY_HEADER = "x-inferlane-busy"
 HOST = "127.0.0.1"
 LARGEST_BODY = 1 << 30
 DRAIN_S = 25.0
@@ -42,7 +45,10 @@ class Server:
     def __init__(self, model_dir: Path, environment: Mapping[str, str]) -> None:
         self._model_dir = model_dir
         self._environment = environment
-        self._workers = ThreadPoolExecutor(_workers(environment), thread_name_prefix="worker")
+        workers = _workers(environment)
+        self._workers = ThreadPoolExecutor(workers, thread_name_prefix="worker")
+        self._queue = admission.Queue(workers, _queue_limit_s(environment))
+        self._turns = asyncio.Semaphore(workers)
         self._handler: Handler | None = None
         self.stopping = asyncio.Event()
         self.failed = False
@@ -77,10 +83,24 @@ class Server:
         if self._handler is None:
             return web.Response(status=503, text="the model is still loading")
         body = await request.read()
-        handler, headers = self._handler, dict(request.headers)
-        reply = await asyncio.get_running_loop().run_in_executor(self._workers, _predict, handler, body, headers)
+        if not self._queue.admits(time.monotonic()):
+            return web.Response(status=503, text="the queue is full", headers={BUSY_HEADER: "1"})
+        reply = await self._answer(self._handler, body, dict(request.headers))
         sent = {**reply.headers, "Content-Type": reply.content_type}
         return web.Response(status=reply.status, body=reply.body, headers=sent)
+
+    async def _answer(self, handler: Handler, body: bytes, headers: dict[str, str]) -> Reply:
+        self._queue.waiting += 1
+        try:
+            await self._turns.acquire()
+        finally:
+            self._queue.waiting -= 1
+        number = self._queue.begin(time.monotonic())
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._workers, _predict, handler, body, headers)
+        finally:
+            self._queue.end(number, time.monotonic())
+            self._turns.release()
 
     async def _execution_parameters(self, _: web.Request) -> web.Response:
         parameters = self._handler.execution_parameters() if self._handler else None
@@ -102,6 +122,13 @@ def _workers(environment: Mapping[str, str]) -> int:
     if not text.isdigit() or int(text) < 1:
         raise SystemExit(f"SAGEMAKER_MODEL_SERVER_WORKERS must be a positive whole number; got {text!r}")
     return int(text)
+
+
+def _queue_limit_s(environment: Mapping[str, str]) -> float:
+    try:
+        return admission.limit_s(environment)
+    except ValueError as error:
+        raise SystemExit(str(error)) from error
 
 
 async def serve(model_dir: Path) -> int:

@@ -13,6 +13,7 @@ from workbench.stack.sagemaker.endpoints import Endpoints
 from workbench.stack.sagemaker.lifecycle import Lifecycle
 from workbench.stack.sagemaker.records import Endpoint
 from workbench.stack.sagemaker.scaling import Scaling, Target
+from workbench.stack.sagemaker.schedules import Schedules
 from workbench.stack.sagemaker.wire import Call, Document, invalid
 
 Operation = Callable[[Document], Document]
@@ -37,6 +38,7 @@ class Control:
         self._endpoints = endpoints
         self._scaling = scaling
         self._lifecycle = lifecycle
+        schedules = Schedules(scaling)
         self._operations: dict[str, dict[str, Operation]] = {
             "sagemaker": {
                 "CreateModel": lambda r: catalog.create_model(r, time.time()),
@@ -63,6 +65,9 @@ class Control:
                 "PutScalingPolicy": lambda r: scaling.put_policy(r, time.time()),
                 "DescribeScalingPolicies": scaling.describe_policies,
                 "DeleteScalingPolicy": scaling.delete_policy,
+                "PutScheduledAction": lambda r: schedules.put(r, time.time()),
+                "DescribeScheduledActions": schedules.describe,
+                "DeleteScheduledAction": schedules.delete,
                 "ListTagsForResource": scaling.list_tags,
                 "TagResource": scaling.tag,
                 "UntagResource": scaling.untag,

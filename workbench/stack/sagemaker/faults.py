@@ -6,6 +6,8 @@ hang       -                            requests are accepted and never answered
 slow       ms: n | factor: f            each prediction takes n ms longer, or f times as long, and holds its worker
 stress     cores: x                     a child process of each instance burns x host cores
 throttle   -                            every request gets the platform's throttle (HTTP 400, no text)
+platform   status: 429                  SageMaker itself refuses every request in its own form (403, 429, 500, 503, 530)
+reset      -                            the connection is reset once the request has been read
 errors     percent: p, status: 500      that share of requests is answered by the "container" with that status
 
 Every kind takes `seconds`: the fault then ends by itself. Without `variant` a fault holds for all variants.
@@ -19,12 +21,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from workbench.stack.sagemaker.wire import PLATFORM_ERRORS
+
 _PARAMS: dict[str, dict[str, tuple[float, float]]] = {
     "kill": {},
     "hang": {},
     "slow": {"ms": (0, 600_000), "factor": (1, 10_000)},
     "stress": {"cores": (0.01, 1024)},
     "throttle": {},
+    "platform": {"status": (400, 599)},
+    "reset": {},
     "errors": {"percent": (0, 100), "status": (400, 599)},
 }
 """Kind -> parameter -> least and greatest value."""
@@ -128,6 +134,17 @@ class VariantFaults:
         return bool(self._of("throttle"))
 
     @property
+    def refusal(self) -> int | None:
+        """The status of the refusal with which the platform meets every request; the oldest fault's."""
+        faults = self._of("platform")
+        return int(faults[0].params["status"]) if faults else None
+
+    @property
+    def resets(self) -> bool:
+        """Connections are reset once a request has been read."""
+        return bool(self._of("reset"))
+
+    @property
     def slowdown(self) -> Slowdown | None:
         """All slow faults together: milliseconds add up, factors multiply."""
         faults = self._of("slow")
@@ -176,7 +193,10 @@ def _parse_params(kind: str, params: Any) -> dict[str, float]:
             raise FaultError(f"{kind}: {name} must be a number from {least:g} to {most:g}; got {value!r}")
     if kind == "slow" and not params.keys() & {"ms", "factor"}:
         raise FaultError("slow needs ms or factor")
-    for needed in {"stress": ("cores",), "errors": ("percent",)}.get(kind, ()):
+    for needed in {"stress": ("cores",), "errors": ("percent",), "platform": ("status",)}.get(kind, ()):
         if needed not in params:
             raise FaultError(f"{kind} needs {needed}")
+    if kind == "platform" and params["status"] not in PLATFORM_ERRORS:
+        known = ", ".join(map(str, PLATFORM_ERRORS))
+        raise FaultError(f"platform: status must be one of {known} (400: use throttle); got {params['status']!r}")
     return {name: float(value) for name, value in params.items()}

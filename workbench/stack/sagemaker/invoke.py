@@ -36,6 +36,10 @@ OnOutcome = Callable[[str, str, Outcome], None]
 """Told of each request that a variant served: endpoint, variant, outcome."""
 
 
+class ResetError(Exception):
+    """The connection is to be reset instead of answered (the `reset` fault)."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
     """What came from the container. Status 0: it did not answer, and `body` says why."""
@@ -71,12 +75,16 @@ class Runtime:
         return wire.runtime_error(AwsError("413", f"HTTP content length exceeded {limit} bytes.", 413), id_)
 
     async def invoke(self, endpoint: str, headers: Mapping[str, str], body: bytes, id_: str) -> Answer:
-        """Serve one request."""
+        """Serve one request. Raises `ResetError`."""
         began = time.perf_counter()
         try:
             deployment = self._deployment(endpoint)
             _check_headers(headers)
             lane = _choose(deployment, headers.get(TARGET_VARIANT))
+            if lane.faults.resets:
+                raise ResetError
+            if (status := lane.faults.refusal) is not None:
+                raise wire.platform_error(status)
             async with lane.lease() as replica:
                 sent = time.perf_counter()
                 answer = await self._call(lane, replica, headers, body)
@@ -96,8 +104,7 @@ class Runtime:
                 text = f"Endpoint {endpoint} is unavailable: {error}."
                 refusal = AwsError("ServiceUnavailable", text, 503)
             case NotReadyError():
-                text = "The resources of the serverless endpoint variant are still being provisioned. Try again later."
-                refusal = AwsError("ModelNotReadyException", text, 429)
+                refusal = wire.platform_error(429)
             case _:
                 # A serverless container that does not come up; the caller sees a failing container.
                 return wire.model_error(500, str(error), self._place(endpoint), id_)

@@ -39,6 +39,8 @@ class Target:
     suspended: Mapping[str, bool]
     tags: dict[str, str] = field(default_factory=dict)
     policies: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    actions: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Scheduled actions by name: `schedules.py`."""
 
     def bounded(self, count: int) -> int:
         """The count nearest to `count` that the target allows."""
@@ -49,7 +51,8 @@ class Scaling:
     """Targets by resource id."""
 
     def __init__(self, region: str, account: str, instances: Instances) -> None:
-        self._region = region
+        self.place = f"{region}:{account}"
+        """Region and account, as ARNs have them."""
         self._account = account
         self._instances = instances
         self._targets: dict[str, Target] = {}
@@ -58,9 +61,25 @@ class Scaling:
         """The targets of an endpoint's variants."""
         return [t for t in self._targets.values() if t.endpoint == endpoint]
 
+    def all(self) -> list[Target]:
+        """Every target."""
+        return list(self._targets.values())
+
     def forget(self, endpoint: str) -> None:
         """The endpoint is deleted, and its targets with it."""
         self._targets = {k: t for k, t in self._targets.items() if t.endpoint != endpoint}
+
+    def target(self, request: Document) -> Target:
+        """The target a request names. Raises `AwsError`."""
+        check_namespace(request)
+        resource_id, dimension = request["ResourceId"], request["ScalableDimension"]
+        found = self._targets.get(resource_id)
+        if found is None or dimension != DIMENSION:
+            raise not_found(
+                f"No scalable target found for service namespace: sagemaker, resource ID: {resource_id}, scalable "
+                f"dimension: {dimension}"
+            )
+        return found
 
     def register(self, request: Document, now: float) -> tuple[Document, Target]:
         """RegisterScalableTarget, which also updates one. Returns the answer and the target, to be applied."""
@@ -88,7 +107,7 @@ class Scaling:
 
     def describe_targets(self, request: Document) -> Document:
         """DescribeScalableTargets."""
-        _namespace(request)
+        check_namespace(request)
         ids, dimension = request.get("ResourceIds"), request.get("ScalableDimension", DIMENSION)
         kept = [t for t in self._targets.values() if dimension == DIMENSION and (not ids or t.resource_id in ids)]
         page, token = _page(kept, request, lambda t: t.resource_id)
@@ -109,14 +128,14 @@ class Scaling:
         return {"ScalableTargets": rows, **token}
 
     def deregister(self, request: Document) -> Document:
-        """DeregisterScalableTarget: its policies go too; the instance count stays."""
-        target = self._target(request)
+        """DeregisterScalableTarget: its policies and scheduled actions go too; the instance count stays."""
+        target = self.target(request)
         del self._targets[target.resource_id]
         return {}
 
     def put_policy(self, request: Document, now: float) -> Document:
         """PutScalingPolicy, which also replaces one of that name."""
-        target = self._target(request)
+        target = self.target(request)
         name, kind = request["PolicyName"], request.get("PolicyType", "StepScaling")
         _check_policy(request, kind)
         known = target.policies.get(name)
@@ -141,7 +160,7 @@ class Scaling:
 
     def describe_policies(self, request: Document) -> Document:
         """DescribeScalingPolicies."""
-        _namespace(request)
+        check_namespace(request)
         names, resource = request.get("PolicyNames"), request.get("ResourceId")
         every = [p for t in self._targets.values() for p in t.policies.values()]
         kept = [p for p in every if resource in (None, p["ResourceId"]) and (not names or p["PolicyName"] in names)]
@@ -150,10 +169,10 @@ class Scaling:
 
     def delete_policy(self, request: Document) -> Document:
         """DeleteScalingPolicy."""
-        target = self._target(request)
+        target = self.target(request)
         name = request["PolicyName"]
         if target.policies.pop(name, None) is None:
-            raise _not_found(f"No scaling policy found for service namespace: sagemaker, policy name: {name}")
+            raise not_found(f"No scaling policy found for service namespace: sagemaker, policy name: {name}")
         return {}
 
     def list_tags(self, request: Document) -> Document:
@@ -173,8 +192,7 @@ class Scaling:
         return {}
 
     def _new_target(self, resource_id: str, endpoint: str, variant: str, now: float) -> Target:
-        place = f"{self._region}:{self._account}"
-        arn = f"arn:aws:application-autoscaling:{place}:scalable-target/{secrets.token_hex(16)}"
+        arn = f"arn:aws:application-autoscaling:{self.place}:scalable-target/{secrets.token_hex(16)}"
         role = f"arn:aws:iam::{self._account}:role/aws-service-role/{_ROLE}"
         awake = dict.fromkeys(
             ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended"), False
@@ -182,19 +200,8 @@ class Scaling:
         return Target(resource_id, endpoint, variant, 1, 1, role, now, arn, awake)
 
     def _policy_arn(self, target: Target, name: str) -> str:
-        place = f"arn:aws:autoscaling:{self._region}:{self._account}:scalingPolicy:{uuid.uuid4()}"
+        place = f"arn:aws:autoscaling:{self.place}:scalingPolicy:{uuid.uuid4()}"
         return f"{place}:resource/sagemaker/{target.resource_id}:policyName/{name}"
-
-    def _target(self, request: Document) -> Target:
-        _namespace(request)
-        resource_id, dimension = request["ResourceId"], request["ScalableDimension"]
-        found = self._targets.get(resource_id)
-        if found is None or dimension != DIMENSION:
-            raise _not_found(
-                f"No scalable target found for service namespace: sagemaker, resource ID: {resource_id}, scalable "
-                f"dimension: {dimension}"
-            )
-        return found
 
     def _by_arn(self, arn: str) -> Target:
         for target in self._targets.values():
@@ -203,13 +210,14 @@ class Scaling:
         raise AwsError("ResourceNotFoundException", f"The specified resource doesn't exist: {arn}")
 
 
-def _namespace(request: Document) -> None:
+def check_namespace(request: Document) -> None:
+    """Raises `AwsError` for another service's targets."""
     if request["ServiceNamespace"] != "sagemaker":
         raise invalid(f"Service namespace {request['ServiceNamespace']} is not emulated; only sagemaker is.")
 
 
 def _resource(request: Document) -> tuple[str, str]:
-    _namespace(request)
+    check_namespace(request)
     if request["ScalableDimension"] != DIMENSION:
         raise invalid(f"Scalable dimension {request['ScalableDimension']} is not emulated; only {DIMENSION} is.")
     match = _RESOURCE.fullmatch(request["ResourceId"])
@@ -237,5 +245,6 @@ def _page(items: list[Any], request: Document, key: Callable[[Any], str]) -> tup
     return found, {"NextToken": token} if token else {}
 
 
-def _not_found(message: str) -> AwsError:
+def not_found(message: str) -> AwsError:
+    """The refusal of a name that does not exist."""
     return AwsError("ObjectNotFoundException", message)

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import struct
 import time
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
@@ -27,7 +29,7 @@ from workbench.stack.sagemaker.catalog import Catalog
 from workbench.stack.sagemaker.control import Control, desired_instances
 from workbench.stack.sagemaker.endpoints import Endpoints
 from workbench.stack.sagemaker.faults import Fault, FaultError, FaultTable
-from workbench.stack.sagemaker.invoke import Runtime
+from workbench.stack.sagemaker.invoke import ResetError, Runtime
 from workbench.stack.sagemaker.lane import Lane
 from workbench.stack.sagemaker.lifecycle import Lifecycle
 from workbench.stack.sagemaker.records import Endpoint
@@ -128,7 +130,10 @@ class Server:
         body = await request.read()
         if len(body) > limit:
             return _response(self._runtime.too_large(endpoint, id_))
-        return _response(await self._runtime.invoke(endpoint, request.headers, body, id_))
+        try:
+            return _response(await self._runtime.invoke(endpoint, request.headers, body, id_))
+        except ResetError:
+            return _reset(request)
 
     # Admin paths
 
@@ -237,6 +242,17 @@ async def _not_emulated(request: web.Request) -> web.Response:
 
 def _response(answer: Answer) -> web.Response:
     return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
+
+
+def _reset(request: web.Request) -> web.Response:
+    """Reset the request's connection; the response that the framework wants goes nowhere."""
+    transport = request.transport
+    if transport is not None:
+        sock = transport.get_extra_info("socket")
+        # A zero linger makes the kernel send RST instead of an orderly FIN.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        transport.abort()
+    return web.Response()
 
 
 async def _json(request: web.Request) -> object:

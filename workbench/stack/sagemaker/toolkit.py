@@ -11,7 +11,8 @@
 - An exception is a 500; one with an integer `status` from 400 to 499 answers with that status and its own text.
 
 Not the toolkit's: no default input, output or predict functions (they would need numpy codecs), and
-`execution_parameters()` answers GET /execution-parameters where it is defined.
+`execution_parameters()` answers GET /execution-parameters where it is defined. A JSON or CSV body that is not UTF-8
+goes to `input_fn` as bytes, so that the model's own refusal comes back: the toolkit's 500 would come before the model.
 Source: aws/sagemaker-inference-toolkit, transformer.py, parameters.py, environment.py.
 """
 
@@ -155,7 +156,12 @@ def _call(function: Callable[..., Any], arguments: list[Any], context: Context) 
 
 def _decoded(body: bytes, content_type: str | None) -> str | bytes:
     media_type = (content_type or "").split(";", 1)[0].strip().lower()
-    return body.decode("utf-8") if media_type in UTF8_TYPES else body
+    if media_type not in UTF8_TYPES:
+        return body
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        return body
 
 
 def _encoded(result: object) -> bytes:

@@ -145,6 +145,26 @@ def throttled() -> AwsError:
     return AwsError("ThrottlingException", None, 400)
 
 
+PLATFORM_ERRORS: Mapping[int, tuple[str, str]] = {
+    403: ("AccessDeniedException", "User is not authorized to perform: sagemaker:InvokeEndpoint on this resource."),
+    429: (
+        "ModelNotReadyException",
+        "The resources of the serverless endpoint variant are still being provisioned. Try again later.",
+    ),
+    500: ("InternalFailure", "An internal failure occurred."),
+    503: ("ServiceUnavailable", "The service is unavailable."),
+    530: ("InternalDependencyException", "Your request caused an exception with an internal dependency."),
+}
+"""SageMaker's own refusals of InvokeEndpoint: status -> code, text. Codes and statuses are botocore's model of the
+runtime (403 is every AWS service's); of the texts only the serverless one has a public source."""
+
+
+def platform_error(status: int) -> AwsError:
+    """One of `PLATFORM_ERRORS`."""
+    code, text = PLATFORM_ERRORS[status]
+    return AwsError(code, text, status)
+
+
 @dataclass(frozen=True, slots=True)
 class LogPlace:
     """Where AWS would keep an endpoint's logs; error texts point there."""

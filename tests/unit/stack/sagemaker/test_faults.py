@@ -44,6 +44,19 @@ def test_error_share() -> None:
     assert table.view("e", "A").error_status(99.9) == 429
 
 
+def test_platform_and_reset() -> None:
+    """The oldest platform fault says how SageMaker refuses; a reset fault holds until it ends."""
+    table = FaultTable()
+    assert (table.view("e", "A").refusal, table.view("e", "A").resets) == (None, False)
+    first = add(table, "platform", status=530)
+    add(table, "platform", status=503)
+    add(table, "reset", "A")
+    assert (table.view("e", "A").refusal, table.view("e", "A").resets) == (530, True)
+    assert table.view("e", "B").resets is False
+    table.remove(first)
+    assert table.view("e", "A").refusal == 503
+
+
 def test_listing_and_removal() -> None:
     """Faults are shown as they were asked for, end by id or with their endpoint, and ids are not reused."""
     table = FaultTable()
@@ -74,6 +87,9 @@ def test_listing_and_removal() -> None:
         ({"endpoint": "e", "kind": "slow", "params": {"ms": "1"}}, "ms must be a number from 0 to 600000; got '1'"),
         ({"endpoint": "e", "kind": "slow", "params": {"seconds": 1}}, "slow needs ms or factor"),
         ({"endpoint": "e", "kind": "stress"}, "stress needs cores"),
+        ({"endpoint": "e", "kind": "platform"}, "platform needs status"),
+        ({"endpoint": "e", "kind": "platform", "params": {"status": 400}}, "one of 403, 429, 500, 503, 530 (400: use"),
+        ({"endpoint": "e", "kind": "reset", "params": {"status": 500}}, "reset has no parameter 'status'"),
         ({"endpoint": "e", "kind": "errors", "params": {"percent": 101}}, "percent must be a number from 0 to 100"),
     ],
 )

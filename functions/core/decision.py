@@ -53,6 +53,10 @@ class Decision:
     within_s: float | None = None
     unknown: tuple[str, ...] = field(default=())
     """Rules that could not be told for want of metrics."""
+    hedge: bool = False
+    """Whether the rule lets a slow attempt be doubled on the next lane."""
+    claims_refused: tuple[str, ...] = ()
+    """What was asked beyond the tier, such as `priority`: granted at the tier, and counted."""
 
     def to_json(self) -> dict[str, object]:
         """The contract form."""
@@ -85,5 +89,7 @@ class Decision:
                 "retry_after_s": self.shed.retry_after_s,
             },
             "unknown": list(self.unknown),
+            "hedge": self.hedge,
+            "claims_refused": list(self.claims_refused),
             "policy_version": self.policy_version,
         }

@@ -12,6 +12,7 @@
 | upstream_error | the model or the service failed                          | yes       | yes |
 | timeout        | the attempt's time was over                              | yes       | yes |
 | lost           | the connection closed after the request was sent         | yes       | yes |
+| abandoned      | another lane, asked in parallel, answered first          | no        | yes |
 
 "ran" says whether the model may have worked, and so whether the attempt is charged.
 """
@@ -39,11 +40,12 @@ class Kind(StrEnum):
     UPSTREAM_ERROR = "upstream_error"
     TIMEOUT = "timeout"
     LOST = "lost"
+    ABANDONED = "abandoned"
 
 
 FINAL: Final = frozenset({Kind.OK, Kind.CALLER_ERROR})
 """Kinds after which no other lane is tried."""
-RAN: Final = frozenset({Kind.OK, Kind.CALLER_ERROR, Kind.UPSTREAM_ERROR, Kind.TIMEOUT, Kind.LOST})
+RAN: Final = frozenset({Kind.OK, Kind.CALLER_ERROR, Kind.UPSTREAM_ERROR, Kind.TIMEOUT, Kind.LOST, Kind.ABANDONED})
 """Kinds whose attempt may have run the model."""
 _FULL: Final = frozenset({Kind.THROTTLED, Kind.BUSY})
 _ABSENT: Final = frozenset({Kind.UNREACHABLE, Kind.NOT_READY, Kind.THROTTLED, Kind.BUSY, Kind.LOST})

@@ -29,6 +29,8 @@ class Attempt:
     cost_usd: float | None
     detail: str = ""
     """Why it failed, for operators: never payload, never shown to the caller."""
+    hedge: bool = False
+    """Whether it was begun while the one before it still ran. Abandoned: `cost_usd` is estimated."""
 
     def to_json(self) -> dict[str, object]:
         """The receipt's form."""
@@ -40,6 +42,7 @@ class Attempt:
             "duration_ms": _ms(self.duration_s),
             "timeout_ms": _ms(self.timeout_s),
             "cost_usd": self.cost_usd,
+            **({"hedge": True} if self.hedge else {}),
             **({"detail": self.detail} if self.detail and self.kind is not Kind.OK else {}),
         }
 
@@ -70,8 +73,8 @@ class Receipt:
 
     @property
     def fallbacks(self) -> int:
-        """Attempts beyond the first."""
-        return max(0, len(self.attempts) - 1)
+        """Attempts made because one before had failed."""
+        return sum(1 for attempt in self.attempts[1:] if not attempt.hedge)
 
     def to_json(self) -> dict[str, object]:
         """The contract form."""

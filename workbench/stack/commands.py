@@ -181,6 +181,24 @@ def fault_throttle(
     _inject("throttle", lane, model, stack, as_json)
 
 
+@fault.command("platform")
+def fault_platform(
+    status: Annotated[int, typer.Option(help="403, 429 (not ready), 500, 503 or 530.")] = 503,
+    lane: Lane = "dedicated",
+    model: Model = None,
+    stack: Stack = "local",
+    as_json: AsJson = False,
+) -> None:
+    """Answer every request of a lane with SageMaker's own error of a status."""
+    _inject("platform", lane, model, stack, as_json, status=float(status))
+
+
+@fault.command("reset")
+def fault_reset(lane: Lane = "dedicated", model: Model = None, stack: Stack = "local", as_json: AsJson = False) -> None:
+    """Reset the connection of every request once it has been read."""
+    _inject("reset", lane, model, stack, as_json)
+
+
 @fault.command("errors")
 def fault_errors(
     percent: Annotated[float, typer.Option(help="Share of requests that fail.")] = 100.0,

@@ -199,7 +199,12 @@ def test_ctrl_c_while_starting_leaves_nothing(tmp_path_factory: pytest.TempPathF
     folder, port = tmp_path_factory.mktemp("stop"), free_port()
     env = {name: value for name, value in os.environ.items() if name not in NAMED_BY} | {"INFERLANE_DIR": str(folder)}
     process = subprocess.Popen(
-        [sys.executable, "-m", "workbench.cli", "up", "--port", str(port)], env=env, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "workbench.cli", "up", "--port", str(port)],
+        env=env,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A test run in the background of a shell inherits an ignored SIGINT; a person's terminal does not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     deadline = time.monotonic() + 10
     while not ours(folder) and time.monotonic() < deadline:

@@ -129,7 +129,7 @@ def test_a_rule_misses_what_is_not_there(programs: dict[str, Program], rule: str
 def analyzer() -> Iterator[analyzer_pb2_grpc.AnalyzerStub]:
     """The pack, running as the engine would start it."""
     process = subprocess.Popen(
-        [sys.executable, str(ROOT / "infra/policies/__main__.py")],
+        [sys.executable, "-u", str(ROOT / "infra/policies/__main__.py")],  # -u as the engine: the port is read at once
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -110,6 +110,8 @@ def test_a_ctrl_c_waits_until_the_started_process_is_written_down() -> None:
 
     from workbench.stack.processes import interrupts_deferred
 
+    # A test run in the background of a shell inherits an ignored SIGINT.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     written: list[str] = []
 
     def start() -> None:
@@ -117,6 +119,9 @@ def test_a_ctrl_c_waits_until_the_started_process_is_written_down() -> None:
             signal.raise_signal(signal.SIGINT)
             written.append("pid")
 
-    with pytest.raises(KeyboardInterrupt):
-        start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            start()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert written == ["pid"]

@@ -1,4 +1,5 @@
-"""The inferlane stack, as a table of contents: storage, models and their lanes, the policy, the topology, the router.
+"""The inferlane stack, as a table of contents: storage, models and their lanes, alarms, the policy, the topology,
+what the router shares, the router.
 
 What a stack may say is in `infra/config.py`, what each part is in `infra/components/`.
 """
@@ -9,9 +10,11 @@ import pulumi_aws as aws
 from infra import images, naming, policy_document, pricebook, topology
 from infra.components.dedicated_lane import DedicatedLane, DedicatedLaneArgs
 from infra.components.model_package import ModelPackage, ModelPackageArgs
+from infra.components.observability import Observability, ObservabilityArgs
 from infra.components.policy_store import PolicyStore, PolicyStoreArgs
 from infra.components.router import Router, RouterArgs
 from infra.components.serverless_lane import ServerlessLane, ServerlessLaneArgs
+from infra.components.snapshot_table import SnapshotTable, SnapshotTableArgs
 from infra.components.storage import Storage, StorageArgs
 from infra.stack import load
 
@@ -64,18 +67,30 @@ for name, model in sorted(stack.models.items()):
         )
         endpoints[name, "serverless"] = serverless.endpoint
 
+observability = Observability(
+    "observability",
+    ObservabilityArgs(
+        stack=stack.stack, models=sorted(stack.models), config=stack.alarms, tags=stack.tags_for("observability")
+    ),
+)
+
 policy = PolicyStore(
     "policy",
     PolicyStoreArgs(
         stack=stack.stack,
         document=policy_document.to_json(stack.policy_file),
         rollout=stack.policy_rollout,
+        alarms=observability.errors,
         tags=stack.tags_for("policy-store"),
     ),
 )
 
 lanes = pulumi.Output.all(*(endpoint.name for endpoint in endpoints.values())).apply(
     lambda names: topology.build(stack, dict(zip(endpoints, names, strict=True)), prices)
+)
+
+snapshots = SnapshotTable(
+    "snapshot", SnapshotTableArgs(stack.stack, stack.region, storage.key.arn, stack.tags_for("snapshot-table"))
 )
 
 router = Router(
@@ -85,6 +100,7 @@ router = Router(
         topology=lanes.apply(topology.dumps),
         endpoints=list(endpoints.values()),
         policy=policy,
+        snapshots=snapshots,
         key_arn=storage.key.arn,
         tags=stack.tags_for("router"),
     ),

@@ -94,6 +94,15 @@ Issuer = Annotated[
         )
     ),
 ]
+Topic = Annotated[
+    str,
+    AfterValidator(
+        _matching(
+            r"arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[\w-]{1,256}",
+            "the ARN of an SNS topic such as arn:aws:sns:us-east-1:123456789012:on-call",
+        )
+    ),
+]
 MAX_AUDIENCES = 50
 """Per JWT authorizer (API Gateway quotas for HTTP APIs)."""
 
@@ -179,12 +188,27 @@ class JwtConfig(_Section):
     """Any of these must be in the token's `aud`."""
 
 
+class AlarmsConfig(_Section):
+    """When the router's alarms ring, and whom they tell."""
+
+    errors_percent: Annotated[int, _between(1, 100)] = 5
+    p99_ms: Annotated[int, _between(1, 29_000, ": a synchronous request ends at 29 s")] = 10_000
+    """Of whole requests. The default lets a serverless cold start pass."""
+    topic: Topic | None = None
+    """An SNS topic; None: the alarms tell nobody."""
+
+
 class RolloutConfig(_Section):
     """How a new policy document reaches the router."""
 
     duration_min: Annotated[int, _between(0, 1440)] = 0
     bake_min: Annotated[int, _between(0, 1440)] = 0
     growth_percent: Annotated[int, _between(1, 100)] = 100
+
+    @property
+    def takes_time(self) -> bool:
+        """Whether there is a while in which an alarm can still roll it back."""
+        return self.duration_min + self.bake_min > 0
 
 
 class StackConfig(_Section):
@@ -201,6 +225,7 @@ class StackConfig(_Section):
     router: RouterConfig = RouterConfig()
     throttle: ThrottleConfig = ThrottleConfig()
     policy_rollout: RolloutConfig = RolloutConfig()
+    alarms: AlarmsConfig = AlarmsConfig()
     log_retention_days: Annotated[int, _one_of(LOG_RETENTION_DAYS)] = 30
     protect: bool = True
     """Whether keys, tables and buckets refuse to be deleted."""
@@ -310,6 +335,7 @@ def _known_keys(loc: list[str]) -> list[str]:
         "router": RouterConfig,
         "throttle": ThrottleConfig,
         "policy_rollout": RolloutConfig,
+        "alarms": AlarmsConfig,
         "jwt": JwtConfig,
     }
     if not loc:

@@ -1,5 +1,7 @@
-"""The dedicated lane: a real-time endpoint on instances of its own, scaled by concurrency, updated behind a
-guardrail.
+"""The dedicated lane: a real-time endpoint on instances of its own, scaled by demand, updated behind a guardrail.
+
+It grows with what is asked of the model, not with what it happens to be given: its own concurrency counts requests
+that wait and not those that were spilled, so it overshoots (docs/decisions/0005-scaling-on-demand.md).
 
 An update brings a second fleet up beside the old one. From two instances on, half of the new fleet takes traffic
 first (a canary may be at most half the fleet, so one instance cannot have one); if the rollback alarm rings while the
@@ -14,7 +16,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_aws as aws
 
-from infra import naming
+from infra import metrics, naming
 from infra.components.model_package import ModelPackage
 from infra.components.served_model import ServedModel, ServedModelArgs
 from infra.config import DedicatedConfig
@@ -22,6 +24,12 @@ from infra.images import Image
 
 TARGET_USE = 0.7
 """Scale out at 70 % of the slots: a new instance takes minutes, and what arrives meanwhile needs the rest."""
+BUSY_SLOTS = "IF(calls > 0, demand / PERIOD(demand) * shares / calls, 0)"
+"""Slots that the demand on the model would keep busy on each instance.
+
+`shares / calls` is 1/N: SageMaker counts 1 in Invocations and 1/N in InvocationsPerInstance for each request that one
+of N instances takes, and publishes no number of instances. Zeros come from an idle endpoint too, so one that is given
+nothing shrinks; a minute with calls but no demand (no service time known yet) says nothing, and moves nothing."""
 SCALE_OUT_COOLDOWN_S = 60
 SCALE_IN_COOLDOWN_S = 300
 """Application Auto Scaling's own default; an instance that just started is not taken away at once."""
@@ -99,21 +107,49 @@ class DedicatedLane(pulumi.ComponentResource):
         )
         aws.appautoscaling.Policy(
             f"{name}-scaling-policy",
-            name=f"{naming.endpoint_name(args.stack, args.model, 'dedicated')}-concurrency",
+            name=f"{naming.endpoint_name(args.stack, args.model, 'dedicated')}-demand",
             policy_type="TargetTrackingScaling",
             service_namespace=target.service_namespace,
             scalable_dimension=target.scalable_dimension,
             resource_id=target.resource_id,
             target_tracking_scaling_policy_configuration={
-                "predefined_metric_specification": {
-                    "predefined_metric_type": "SageMakerVariantConcurrentRequestsPerModelHighResolution"
-                },
+                "customized_metric_specification": {"metrics": _busy_slots(args)},
                 "target_value": round(args.config.slots_per_instance * TARGET_USE, 2),
                 "scale_out_cooldown": SCALE_OUT_COOLDOWN_S,
                 "scale_in_cooldown": SCALE_IN_COOLDOWN_S,
             },
             opts=opts,
         )
+
+
+_Query = aws.appautoscaling.PolicyTargetTrackingScalingPolicyConfigurationCustomizedMetricSpecificationMetricArgsDict
+
+
+def _busy_slots(args: DedicatedLaneArgs) -> list[_Query]:
+    """The queries behind `BUSY_SLOTS`; only the expression itself is tracked."""
+    endpoint = naming.endpoint_name(args.stack, args.model, "dedicated")
+    variant = {"EndpointName": endpoint, "VariantName": naming.VARIANT}
+    return [
+        _sum("demand", metrics.NAMESPACE, metrics.DEMAND_S, metrics.of_model(args.model)),
+        _sum("calls", "AWS/SageMaker", "Invocations", variant),
+        _sum("shares", "AWS/SageMaker", "InvocationsPerInstance", variant),
+        {"id": "busy", "expression": BUSY_SLOTS, "label": "busy slots an instance", "return_data": True},
+    ]
+
+
+def _sum(id_: str, namespace: str, metric: str, dimensions: Mapping[str, str]) -> _Query:
+    return {
+        "id": id_,
+        "metric_stat": {
+            "metric": {
+                "namespace": namespace,
+                "metric_name": metric,
+                "dimensions": [{"name": name, "value": value} for name, value in sorted(dimensions.items())],
+            },
+            "stat": "Sum",
+        },
+        "return_data": False,
+    }
 
 
 def _variant(config: DedicatedConfig) -> aws.sagemaker.EndpointConfigurationProductionVariantArgsDict:

@@ -1,22 +1,25 @@
 """The policy document's way to the router: AppConfig, which keeps every version and rolls a new one out by degrees.
 
 The document is authored as YAML and stored as JSON, the form the router reads. A changed document is a new hosted
-version and a new deployment of it; the router polls, and keeps the last good one.
+version and a new deployment of it; the router polls, and keeps the last good one. While a rollout lasts, the stack's
+error alarms are watched, and one that rings brings the version before back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pulumi
 import pulumi_aws as aws
 
-from infra import naming
+from infra import iam, naming
 from infra.config import RolloutConfig
 
 ENVIRONMENT = "live"
 PROFILE = "policy"
+MAX_MONITORS = 5
+"""Alarms of one environment (botocore appconfig 2019-10-09, MonitorList.max)."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,8 @@ class PolicyStoreArgs:
     document: str
     """JSON."""
     rollout: RolloutConfig
+    alarms: Sequence[aws.cloudwatch.MetricAlarm]
+    """What a rollout must not set off."""
     tags: Mapping[str, str]
 
 
@@ -46,7 +51,12 @@ class PolicyStore(pulumi.ComponentResource):
             f"{name}-application", name=f"{naming.PROJECT}-{args.stack}", tags=args.tags, opts=here
         )
         environment = aws.appconfig.Environment(
-            f"{name}-environment", name=ENVIRONMENT, application_id=application.id, tags=args.tags, opts=here
+            f"{name}-environment",
+            name=ENVIRONMENT,
+            application_id=application.id,
+            monitors=self._monitors(name, args) if args.rollout.takes_time else None,
+            tags=args.tags,
+            opts=here,
         )
         profile = aws.appconfig.ConfigurationProfile(
             f"{name}-profile",
@@ -94,3 +104,30 @@ class PolicyStore(pulumi.ComponentResource):
         self.register_outputs(
             {"application": self.application_id, "environment": self.environment_id, "profile": self.profile_id}
         )
+
+    def _monitors(self, name: str, args: PolicyStoreArgs) -> list[aws.appconfig.EnvironmentMonitorArgsDict]:
+        alarms = args.alarms[:MAX_MONITORS]
+        if len(alarms) < len(args.alarms):
+            pulumi.log.warn(
+                f"AppConfig watches {MAX_MONITORS} alarms at most: a policy's rollout is rolled back by the errors of "
+                f"the first {MAX_MONITORS} models only",
+                self,
+            )
+        role = aws.iam.Role(
+            f"{name}-rollback-role",
+            name=naming.stack_name(args.stack, "policy-rollback"),
+            description="AppConfig watches the alarms that roll a policy back",
+            assume_role_policy=iam.trust("appconfig.amazonaws.com"),
+            tags=args.tags,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        grants = aws.iam.RolePolicy(
+            f"{name}-rollback-grants",
+            name="alarms",
+            role=role.name,
+            policy=iam.policy([iam.Allow(["cloudwatch:DescribeAlarms"], [alarm.arn for alarm in alarms])]),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        # Read off the grants as well, so that AppConfig is never handed a role that may not look yet.
+        role_arn = pulumi.Output.all(role.arn, grants.id).apply(lambda made: str(made[0]))
+        return [{"alarm_arn": alarm.arn, "alarm_role_arn": role_arn} for alarm in alarms]

@@ -1,7 +1,7 @@
 """The router: the `route` function and the door in front of it.
 
-The function may invoke exactly the stack's endpoints, read metrics, and read its policy. Which endpoints there are it
-learns from the topology in its package, which exists only once the endpoints do.
+The function may invoke exactly the stack's endpoints, read metrics and its policy, and share its snapshot. Which
+endpoints there are it learns from the topology in its package, which exists only once the endpoints do.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from infra.components.front_door import FrontDoor, FrontDoorArgs
 from infra.components.key_auth import KeyAuth, KeyAuthArgs
 from infra.components.lambda_function import LambdaFunction, LambdaFunctionArgs
 from infra.components.policy_store import PolicyStore
+from infra.components.snapshot_table import SnapshotTable
 from infra.config import StackConfig
 
 
@@ -30,6 +31,7 @@ class RouterArgs:
     """The topology document, as text."""
     endpoints: Sequence[aws.sagemaker.Endpoint]
     policy: PolicyStore
+    snapshots: SnapshotTable
     key_arn: pulumi.Input[str]
     tags: Mapping[str, str]
 
@@ -106,17 +108,20 @@ def _statements(args: RouterArgs) -> list[iam.Allow]:
             ["appconfig:StartConfigurationSession", "appconfig:GetLatestConfiguration"],
             [args.policy.configuration_arn],
         ),
+        *args.snapshots.grants,
     ]
 
 
 def _environment(args: RouterArgs) -> pulumi.Output[dict[str, str]]:
     router = args.config.router
-    return pulumi.Output.all(args.policy.application_id, args.policy.environment_id, args.policy.profile_id).apply(
-        lambda ids: router_environment(
+    policy, table = args.policy, args.snapshots.table.name
+    return pulumi.Output.all(policy.application_id, policy.environment_id, policy.profile_id, table).apply(
+        lambda names: router_environment(
             stack=args.config.stack,
-            policy_application=ids[0],
-            policy_environment=ids[1],
-            policy_profile=ids[2],
+            policy_application=names[0],
+            policy_environment=names[1],
+            policy_profile=names[2],
+            snapshot_table=names[3],
             metric_period_s=router.metric_period_s,
             snapshot_ttl_s=router.snapshot_ttl_s,
             policy_ttl_s=router.policy_ttl_s,

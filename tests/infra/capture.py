@@ -69,6 +69,8 @@ def computed(kind: str, name: str, given: Mapping[str, Any]) -> tuple[str, dict[
             return own, {"arn": arn("logs", f"log-group:{own}")}
         case "Table":
             return own, {"arn": arn("dynamodb", f"table/{own}")}
+        case "MetricAlarm":
+            return own, {"arn": arn("cloudwatch", f"alarm:{own}")}
         case "Endpoint":
             return own, {"arn": arn("sagemaker", f"endpoint/{own}")}
         case "Application":

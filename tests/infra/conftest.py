@@ -14,11 +14,13 @@ import yaml
 from tests.infra.capture import ROOT, Program, Resource
 
 JWT = {"issuer": "https://login.example.com/tenant", "audience": ["inferlane", "inferlane-ops"]}
+TOPIC = "arn:aws:sns:us-east-1:000000000000:on-call"
 CASES: Mapping[str, tuple[str, dict[str, object]]] = {
     "local": ("local", {}),
     "growth": ("growth", {}),
     "prototype": ("prototype", {}),
     "growth-jwt": ("growth", {"auth": "jwt", "jwt": JWT}),
+    "growth-topic": ("growth", {"alarms": {"errors_percent": 2, "p99_ms": 2000, "topic": TOPIC}}),
     "local-again": ("local", {}),
     "local-3072-mb": ("local", {"models.moderation.serverless.memory_mb": 3072}),
     "local-8-slots": ("local", {"models.moderation.dedicated.slots_per_instance": 8}),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from infra.components.dedicated_lane import BUSY_SLOTS
 from tests.infra.capture import Program, arn
 from tests.infra.conftest import named, of_type, statements
 
@@ -73,21 +76,54 @@ def test_one_instance_moves_all_at_once(programs: dict[str, Program]) -> None:
     assert guardrail["autoRollbackConfiguration"]["alarms"]
 
 
-def test_the_fleet_grows_with_concurrency(programs: dict[str, Program]) -> None:
-    """Between the stack file's bounds, keeping 70 % of an instance's slots in use."""
+def test_the_fleet_grows_with_demand(programs: dict[str, Program]) -> None:
+    """Between the stack file's bounds, keeping 70 % of an instance's slots busy with what is asked of the model."""
     program = programs["growth"]
     target, policy = (
         named(program, "moderation-dedicated-scaling"),
         named(program, "moderation-dedicated-scaling-policy"),
     )
     tracking = policy["targetTrackingScalingPolicyConfiguration"]
+    queries = {query["id"]: query for query in tracking["customizedMetricSpecification"]["metrics"]}
 
     assert target["resourceId"] == "endpoint/inferlane-growth-moderation-dedicated/variant/AllTraffic"
     assert (target["minCapacity"], target["maxCapacity"]) == (2, 6)
     assert tracking["targetValue"] == 2.8
-    assert tracking["predefinedMetricSpecification"] == {
-        "predefinedMetricType": "SageMakerVariantConcurrentRequestsPerModelHighResolution"
+    assert "predefinedMetricSpecification" not in tracking
+    assert [id_ for id_, query in queries.items() if query["returnData"]] == ["busy"]
+    variant = [
+        {"name": "EndpointName", "value": "inferlane-growth-moderation-dedicated"},
+        {"name": "VariantName", "value": "AllTraffic"},
+    ]
+    assert {id_: query["metricStat"] for id_, query in queries.items() if id_ != "busy"} == {
+        "demand": summed("Inferlane", "Demand", [{"name": "model", "value": "moderation"}]),
+        "calls": summed("AWS/SageMaker", "Invocations", variant),
+        "shares": summed("AWS/SageMaker", "InvocationsPerInstance", variant),
     }
+
+
+def summed(namespace: str, metric: str, dimensions: list[dict[str, str]]) -> dict[str, object]:
+    """A metric's sum over the minute."""
+    return {"metric": {"namespace": namespace, "metricName": metric, "dimensions": dimensions}, "stat": "Sum"}
+
+
+@pytest.mark.parametrize(
+    ("demand_s", "calls", "instances", "busy"),
+    [
+        (240.0, 1200, 1, 4.0),  # four slots' worth of work a second, on one instance
+        (240.0, 1200, 4, 1.0),  # the same on four
+        (960.0, 1200, 4, 4.0),  # three quarters of the arrivals were spilled: demand still counts them
+        (0.0, 0, 3, 0.0),  # nobody calls
+        (240.0, 0, 3, 0.0),  # the endpoint is given nothing
+    ],
+)
+def test_what_is_tracked_is_busy_slots_an_instance(demand_s: float, calls: int, instances: int, busy: float) -> None:
+    """The expression, evaluated as CloudWatch does, is a minute's demand shared by the instances that took calls."""
+    shares = sum([1 / instances] * calls)
+    names = {"demand": demand_s, "calls": calls, "shares": shares, "IF": lambda c, a, b: a() if c else b}
+    expression = BUSY_SLOTS.replace("PERIOD(demand)", "60").replace("IF(calls > 0, ", "IF(calls > 0, lambda: ")
+
+    assert eval(expression, names) == pytest.approx(busy)
 
 
 def test_a_model_may_read_its_artifacts(programs: dict[str, Program]) -> None:

@@ -145,6 +145,7 @@ def test_data_is_protected_unless_the_stack_says_otherwise(programs: dict[str, P
             resource["type"].rsplit(":", 1)[1] for resource in programs[stack]["resources"] if resource["protect"]
         }
         assert protected == (data if kept else set())
+    assert not one(programs["prototype"], "snapshot-table")["protect"], "a snapshot is worth seconds"
     assert named(programs["prototype"], "key-auth-keys")["deletionProtectionEnabled"] is True
     assert one(programs["local"], "inferlane-local-artifacts")["inputs"]["forceDestroy"] is True
 
@@ -184,10 +185,10 @@ def test_the_function_is_updated_after_endpoints_and_policy(programs: dict[str, 
 
 
 def test_the_prototype_runs_nothing_of_its_own(programs: dict[str, Program]) -> None:
-    """Stage prototype has no instances: no dedicated endpoint, no scaling, no alarm."""
+    """Stage prototype has no instances: no dedicated endpoint, no scaling."""
     kinds = {resource["type"].rsplit(":", 1)[1] for resource in programs["prototype"]["resources"]}
 
-    assert kinds.isdisjoint({"Target", "Policy", "MetricAlarm"})
+    assert kinds.isdisjoint({"Target", "Policy"})
     variants = [
         resource["inputs"]["productionVariants"] for resource in of_type(programs["prototype"], "EndpointConfiguration")
     ]

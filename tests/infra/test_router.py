@@ -51,7 +51,9 @@ def test_the_route_function_reads_what_the_program_writes(programs: dict[str, Pr
         snapshot_ttl_s=3,
         policy_ttl_s=5,
         log_level="INFO",
+        snapshot_table="inferlane-local-snapshot",
     )
+    assert read.snapshot_table == "inferlane-local-snapshot"
     assert (read.stack, read.metric_period_s, read.snapshot_ttl_s, read.policy_ttl_s) == ("local", 10, 3, 5)
 
 
@@ -118,7 +120,8 @@ def test_only_liveness_is_open_with_iam(programs: dict[str, Program]) -> None:
     program = programs["growth"]
 
     assert routes(program) == {"GET /healthz": "NONE", "ANY /{proxy+}": "AWS_IAM"}
-    assert of_type(program, "Authorizer") == of_type(program, "Table") == []
+    assert of_type(program, "Authorizer") == []
+    assert [resource["name"] for resource in of_type(program, "Table")] == ["snapshot-table"]
     assert [resource["name"] for resource in of_type(program, "Function")] == ["route-function"]
 
 
@@ -145,7 +148,7 @@ def test_the_stage_is_throttled_and_logged(programs: dict[str, Program]) -> None
 
 
 def test_the_router_may_call_its_endpoints_and_read(programs: dict[str, Program]) -> None:
-    """Its role: its log, exactly the stack's two endpoints, metrics, and the policy's configuration."""
+    """Its role: its log, exactly the stack's two endpoints, metrics, the policy, and single items of the snapshot."""
     assert statements(programs["growth"], "route-grants") == [
         logs_of("inferlane-growth-route"),
         {
@@ -159,6 +162,15 @@ def test_the_router_may_call_its_endpoints_and_read(programs: dict[str, Program]
         {
             "Action": ["appconfig:StartConfigurationSession", "appconfig:GetLatestConfiguration"],
             "Resource": [arn("appconfig", "application/app1/environment/env1/configuration/pro1")],
+        },
+        {
+            "Action": ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
+            "Resource": [arn("dynamodb", "table/inferlane-growth-snapshot")],
+        },
+        {
+            "Action": ["kms:Decrypt"],
+            "Resource": [KEY],
+            "Condition": {"StringEquals": {"kms:ViaService": "dynamodb.us-east-1.amazonaws.com"}},
         },
     ]
 
@@ -183,6 +195,18 @@ def test_keys_are_kept_safe(programs: dict[str, Program]) -> None:
     assert table["hashKey"] == "key_hash"
     assert table["serverSideEncryption"] == {"enabled": True, "kmsKeyArn": KEY}
     assert table["pointInTimeRecovery"] == {"enabled": True}
+
+
+def test_the_snapshot_is_encrypted_and_expires(programs: dict[str, Program]) -> None:
+    """The shared snapshot's table costs by the request, is encrypted with the stack's key, and drops what is old."""
+    table = named(programs["growth"], "snapshot-table")
+
+    assert (table["name"], table["hashKey"], table["billingMode"]) == (
+        *("inferlane-growth-snapshot", "pk", "PAY_PER_REQUEST"),
+    )
+    assert table["attributes"] == [{"name": "pk", "type": "S"}]
+    assert table["ttl"] == {"attributeName": "ttl", "enabled": True}
+    assert table["serverSideEncryption"] == {"enabled": True, "kmsKeyArn": KEY}
 
 
 def test_the_policy_is_deployed_as_json(programs: dict[str, Program]) -> None:

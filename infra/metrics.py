@@ -1,0 +1,22 @@
+"""The router's own metrics, as alarms and scaling name them: namespace, names, dimensions.
+
+They are written by `functions/aws/telemetry.py`; what is sent there and what is asked for here must be the same to the
+letter, or an alarm watches nothing.
+"""
+
+from __future__ import annotations
+
+from functions.settings import METRICS_NAMESPACE
+
+NAMESPACE = METRICS_NAMESPACE
+REQUESTS = "Requests"
+FAILURES = "Failures"
+"""1 for a request that was answered with a 5xx, else 0."""
+LATENCY_MS = "Latency"
+DEMAND_S = "Demand"
+"""Seconds of dedicated work that an arrival asks for, whichever lane serves it."""
+
+
+def of_model(model: str) -> dict[str, str]:
+    """The dimensions under which everything about a model is counted together."""
+    return {"model": model}

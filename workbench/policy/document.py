@@ -11,6 +11,7 @@ language by itself (`infra/policy_document.py`, which may not be imported here);
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Mapping
@@ -57,8 +58,8 @@ class Problem:
 
     def __str__(self) -> str:
         """`file:line:column: path: cause`, one line whatever the document holds."""
-        where = f"{self.name}:{self.line}:{self.column}"
-        return one_line(f"{where}: {self.path}: {self.cause}" if self.path else f"{where}: {self.cause}")
+        path = f"{one_line(self.path, 200)}: " if self.path else ""
+        return f"{one_line(self.name)}:{self.line}:{self.column}: {path}{one_line(self.cause)}"
 
 
 class UnreadableError(UserError):
@@ -84,6 +85,10 @@ class Document:
             known = known[:-1]
         line, column = self.places.get(known, (1, 1))
         return Problem(self.name, line, column, show_path(path), cause)
+
+    def content(self) -> bytes:
+        """The document as AppConfig holds it and the router reads it: compact JSON with sorted keys."""
+        return json.dumps(self.value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def read(source: str) -> Document:

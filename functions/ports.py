@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +11,9 @@ from functions.core.policy import Policy
 from functions.core.receipt import Receipt
 from functions.core.snapshot import Snapshot
 from functions.core.topology import SyncLane
+
+LaneKey = tuple[str, str]
+"""(model, lane)."""
 
 
 class Clock(Protocol):
@@ -46,6 +49,30 @@ class SignalSource(Protocol):
 
     def snapshot(self, now: float) -> Snapshot:
         """The newest reading, perhaps an old one. Never raises: what cannot be read is unknown."""
+        ...
+
+
+class FailureMarks(Protocol):
+    """Which lanes other instances found broken. Neither method raises: without marks each instance learns alone."""
+
+    def marks(self, now: float) -> Mapping[LaneKey, Sequence[float]]:
+        """When each other instance last opened a lane's breaker (Unix seconds), as of a few seconds ago."""
+        ...
+
+    def publish(self, opened: Mapping[LaneKey, float], now: float) -> None:
+        """Tell the others which lanes were opened here, and when."""
+        ...
+
+
+class Race(Protocol):
+    """Runs attempts side by side."""
+
+    def start(self, run: Callable[[], Outcome]) -> int:
+        """Begin, and number it: 0, 1, …"""
+        ...
+
+    def first(self, timeout_s: float) -> tuple[int, Outcome] | None:
+        """The next one that ends, with its outcome; None when none does in time. Raises what it raised."""
         ...
 
 

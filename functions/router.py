@@ -7,9 +7,7 @@ neither Lambda nor AWS: time, metrics, policy and lanes come through ports.
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -17,7 +15,7 @@ from functions.board import board
 from functions.core.decide import decide
 from functions.core.decision import Decision
 from functions.core.estimates import service_s
-from functions.core.outcome import failure_of
+from functions.core.outcome import Kind, failure_of
 from functions.core.plan import usable_s
 from functions.core.policy import Policy
 from functions.core.pricing import counterfactual_usd
@@ -27,10 +25,14 @@ from functions.core.request import Request
 from functions.core.snapshot import Snapshot
 from functions.core.topology import DedicatedLane, SyncLane, Topology
 from functions.execute import Execution, Payload, execute
-from functions.ports import Clock, Invoker, PolicySource, SignalSource
+from functions.health import Alone, Health
+from functions.ports import Clock, FailureMarks, Invoker, PolicySource, Race, SignalSource
+from functions.race import ThreadRace
 
 HEALTH_PATH: Final = "/healthz"
 LANES_PATH: Final = "/v1/lanes"
+_PUBLISH_S: Final = 1.0
+"""More than the failure marks' store takes to be given up."""
 _INFERENCE_ID: Final = "x-amzn-sagemaker-inference-id"
 """Lets a request be found in SageMaker's own records; at most 64 characters."""
 
@@ -58,18 +60,26 @@ class Answer:
 
 
 class Router:
-    """Holds what one process knows: its ports, and its own requests in flight."""
+    """Holds what one process knows: its ports, and the health of its lanes."""
 
     def __init__(
-        self, topology: Topology, policies: PolicySource, signals: SignalSource, invoker: Invoker, clock: Clock
+        self,
+        topology: Topology,
+        policies: PolicySource,
+        signals: SignalSource,
+        invoker: Invoker,
+        clock: Clock,
+        marks: FailureMarks | None = None,
+        race: Callable[[], Race] = ThreadRace,
     ) -> None:
-        """Nothing is read until the first call."""
+        """Nothing is read until the first call. `marks` None: this instance learns alone."""
         self._topology = topology
         self._policies = policies
         self._signals = signals
         self._invoker = invoker
         self._clock = clock
-        self._in_flight: Counter[tuple[str, str]] = Counter()
+        self._race = race
+        self._health = Health(marks or Alone(), clock)
 
     def answer(self, call: Call) -> Answer:
         """Answer one call."""
@@ -94,9 +104,7 @@ class Router:
         return _document(request, board(self._snapshot(now), policy, self._topology, now))
 
     def _snapshot(self, now: float) -> Snapshot:
-        snapshot = self._signals.snapshot(now)
-        own = +self._in_flight
-        return snapshot.with_in_flight(own) if own else snapshot
+        return self._health.seen(self._signals.snapshot(now), now)
 
     def _route(self, call: Call, policy: Policy, began: float, now: float) -> Answer:
         request = call.request
@@ -111,22 +119,31 @@ class Router:
         else:
             done = self._execute(call, decision, began)
             answer = _answer(request.id, done)
+            self._publish(call, decision, began)
         return self._with_receipt(call, answer, decision, done, _Moment(began, now, decide_s, snapshot))
 
     def _execute(self, call: Call, decision: Decision, began: float) -> Execution:
         model = decision.model or ""
         known = self._topology.sync_lanes(model)
-        deadline_s = min((decision.deadline_ms or 0) / 1000, call.time_left_s)
+        predicted = self._health.corrected(model, decision.predicted, decision.order)
+        if decision.hedge:
+            self._health.hedge_requested()
         return execute(
-            [known[name] for name in decision.order],
+            [known[name] for name in decision.order if name in known],
             Payload(call.body, call.request.content_type, call.accept, {_INFERENCE_ID: call.request.id[:64]}),
-            decision.predicted,
+            predicted,
             began=began,
-            deadline=began + usable_s(deadline_s),
+            deadline=began + usable_s(_deadline_s(call, decision)),
             invoker=self._invoker,
             clock=self._clock,
-            in_flight=_Count(self._in_flight, model),
+            watch=self._health.watch(model, predicted),
+            race=self._race if decision.hedge else None,
         )
+
+    def _publish(self, call: Call, decision: Decision, began: float) -> None:
+        """Share what opened here, unless that could make the caller late: the next request can still do it."""
+        if self._clock.monotonic() - began < _deadline_s(call, decision) - _PUBLISH_S:
+            self._health.publish(self._clock.now())
 
     def _with_receipt(
         self,
@@ -136,7 +153,7 @@ class Router:
         done: Execution,
         moment: _Moment,
     ) -> Answer:
-        served = done.attempts[-1] if done.outcome is not None else None
+        served = done.served
         lanes = self._topology.sync_lanes(decision.model or "")
         receipt = Receipt(
             request_id=call.request.id,
@@ -168,23 +185,6 @@ class _Moment:
     snapshot: Snapshot
 
 
-class _Count:
-    """In-flight requests of one model, by lane."""
-
-    def __init__(self, counter: Counter[tuple[str, str]], model: str) -> None:
-        self._counter = counter
-        self._model = model
-
-    @contextmanager
-    def holding(self, lane: str) -> Iterator[None]:
-        key = (self._model, lane)
-        self._counter[key] += 1
-        try:
-            yield
-        finally:
-            self._counter[key] -= 1
-
-
 def problem_answer(request_id: str, problem: Problem) -> Answer:
     """The HTTP form of a problem."""
     headers = {"x-request-id": request_id}
@@ -195,7 +195,9 @@ def problem_answer(request_id: str, problem: Problem) -> Answer:
 
 def _answer(request_id: str, done: Execution) -> Answer:
     if done.outcome is None:
-        failure = failure_of(attempt.kind for attempt in done.attempts)
+        # A lane whose breaker lets nothing through is as unavailable as one that cannot be reached.
+        kinds = [attempt.kind for attempt in done.attempts] + [Kind.UNREACHABLE for _ in done.refused]
+        failure = failure_of(kinds)
         problem = Problem(failure.status, failure.detail, failure.slug, failure.retry_after_s, done.attempts)
         return problem_answer(request_id, problem)
     outcome = done.outcome
@@ -221,6 +223,10 @@ def _demand_s(lanes: Mapping[str, SyncLane], decision: Decision, moment: _Moment
     if not dedicated or decision.model is None:
         return None
     return service_s(dedicated[0], decision.model, moment.snapshot, moment.now)
+
+
+def _deadline_s(call: Call, decision: Decision) -> float:
+    return min((decision.deadline_ms or 0) / 1000, call.time_left_s)
 
 
 def _total(costs: list[float | None]) -> float | None:

@@ -4,8 +4,7 @@
 |-----------|-----------------------------------------|----------------------------------------------------------------|
 | closed    | is let through                          | open: `failures` failed in `window_s`, at least half of all    |
 | open      | is refused                              | half-open: `open_s` after it opened                            |
-| half-open | one is let through at a time: the probe | closed: the probe is answered; open, for twice as long: it is  |
-|           |                                         | not                                                            |
+| half-open | one is let through at a time: the probe | closed: it is answered; open, for twice as long: it fails      |
 
 What counts: unreachable, upstream_error, lost, and a timeout that had at least the lane's own P99 (or a second, when
 that is unknown), so that a caller with a 20 ms deadline cannot open it for everybody. An answer, also a container's
@@ -89,6 +88,13 @@ class Breaker:
     def probing(self, now: float, rules: BreakerRules = RULES) -> bool:
         """Whether a probe is out."""
         return self.probe_at is not None and 0 <= now - self.probe_at < rules.probe_s
+
+    def settled(self, now: float, rules: BreakerRules = RULES) -> bool:
+        """Whether all that it remembers is of the past, so that it may be forgotten."""
+        if self.opened_at is not None:
+            return False
+        times = (self.healthy_at, *(item[0] for item in self.history))
+        return all(abs(now - at) >= 2 * rules.window_s for at in times)
 
     def admit(self, now: float, rules: BreakerRules = RULES) -> tuple[Breaker, bool]:
         """Whether an attempt may begin; when half-open, it is the probe."""

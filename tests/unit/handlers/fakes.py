@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from functions.core.outcome import Kind, Outcome
 from functions.core.policy import Policy
-from functions.core.receipt import Receipt
+from functions.core.receipt import Attempt, Receipt
 from functions.core.snapshot import Snapshot
 from functions.core.topology import SyncLane
-from functions.ports import KeyRecord
+from functions.execute import Ticket
+from functions.ports import KeyRecord, LaneKey
 
 
 class FakeClock:
@@ -147,12 +147,79 @@ class FakeKeys:
         return self.rows.get(key_hash)
 
 
-class NoCount:
-    """In-flight credit that nobody reads."""
+class FakeRace:
+    """Attempts side by side on one fake clock: each runs at once, and its end is put where it belongs."""
 
-    @contextmanager
-    def holding(self, lane: str) -> Iterator[None]:
-        yield
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+        self._ends: list[tuple[float, int, Outcome | Exception]] = []
+        self._count = 0
+
+    def start(self, run: Callable[[], Outcome]) -> int:
+        began = self._clock.passed
+        try:
+            outcome: Outcome | Exception = run()
+        except Exception as error:
+            outcome = error
+        self._ends.append((self._clock.passed, self._count, outcome))
+        self._clock.passed = began
+        self._count += 1
+        return self._count - 1
+
+    def first(self, timeout_s: float) -> tuple[int, Outcome] | None:
+        limit = self._clock.passed + max(0.0, timeout_s)
+        due = [end for end in self._ends if end[0] <= limit + 1e-9]
+        if not due:
+            self._clock.passed = limit
+            return None
+        end = min(due, key=lambda item: item[:2])
+        self._ends.remove(end)
+        self._clock.passed = max(self._clock.passed, end[0])
+        if isinstance(end[2], Exception):
+            raise end[2]
+        return end[1], end[2]
+
+
+@dataclass
+class FakeWatch:
+    """Lets every attempt through but on the lanes it is told, and keeps what came of each."""
+
+    refused: set[str] = field(default_factory=set)
+    hedges: int = 0
+    after_s: float | None = None
+    inside: list[str] = field(default_factory=list)
+    left: list[tuple[Ticket, Attempt | None]] = field(default_factory=list)
+
+    def enter(self, lane: str, *, hedge: bool = False) -> Ticket | None:
+        if lane in self.refused or (hedge and self.hedges < 1):
+            return None
+        self.hedges -= hedge
+        self.inside.append(lane)
+        return Ticket(lane)
+
+    def leave(self, ticket: Ticket, attempt: Attempt | None) -> None:
+        self.inside.remove(ticket.lane)
+        self.left.append((ticket, attempt))
+
+    def hedge_after_s(self, lane: str) -> float | None:
+        return self.after_s
+
+    def typical_s(self, lane: str) -> float | None:
+        return None
+
+
+@dataclass
+class FakeMarks:
+    """Other instances' marks, and what this one published."""
+
+    others: dict[LaneKey, Sequence[float]] = field(default_factory=dict)
+    published: list[Mapping[LaneKey, float]] = field(default_factory=list)
+
+    def marks(self, now: float) -> Mapping[LaneKey, Sequence[float]]:
+        return self.others
+
+    def publish(self, opened: Mapping[LaneKey, float], now: float) -> None:
+        self.published.append(opened)
 
 
 @dataclass

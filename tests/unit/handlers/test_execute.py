@@ -11,7 +11,7 @@ from functions.core.outcome import FINAL, Kind, Outcome, failure_of
 from functions.core.plan import usable_s
 from functions.execute import Execution, Payload, execute
 from tests.unit.core.builders import MODEL, NOW, topology
-from tests.unit.handlers.fakes import ANSWER, Behaviour, FakeClock, FakeInvoker, NoCount, failing, hanging, healthy
+from tests.unit.handlers.fakes import ANSWER, Behaviour, FakeClock, FakeInvoker, FakeWatch, failing, hanging, healthy
 
 LANES = topology().sync_lanes(MODEL)
 ORDER = [LANES["dedicated"], LANES["serverless"]]
@@ -31,7 +31,7 @@ def run(
         deadline=usable_s(deadline_s),
         invoker=invoker,
         clock=clock,
-        in_flight=NoCount(),
+        watch=FakeWatch(),
     )
     return done, invoker, clock
 
@@ -45,7 +45,7 @@ def test_the_first_lane_that_answers_is_the_last_one_asked() -> None:
     assert (seen.body, seen.content_type, seen.accept) == (b"body", "application/json", "*/*")
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind not in FINAL])
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind not in {*FINAL, Kind.ABANDONED}])
 def test_every_failure_tries_the_next_lane(kind: Kind) -> None:
     """Whatever went wrong on one lane, the other is asked; each lane once."""
     done, invoker, _ = run({"dedicated": failing(kind), "serverless": healthy()})
@@ -108,7 +108,7 @@ def test_two_hundred_requests_survive_a_lane_that_dies() -> None:
         invoker.lanes["dedicated"] = failing(Kind.UNREACHABLE) if dead else healthy()
         start = clock.monotonic()
         done = execute(
-            ORDER, PAYLOAD, {}, began=start, deadline=start + 8, invoker=invoker, clock=clock, in_flight=NoCount()
+            ORDER, PAYLOAD, {}, began=start, deadline=start + 8, invoker=invoker, clock=clock, watch=FakeWatch()
         )
         assert done.outcome is ANSWER
         served.append(done.attempts[-1].lane)
@@ -117,7 +117,9 @@ def test_two_hundred_requests_survive_a_lane_that_dies() -> None:
 
 behaviours = st.one_of(
     st.builds(healthy, st.floats(0, 40)),
-    st.builds(failing, st.sampled_from([kind for kind in Kind if kind not in FINAL]), st.floats(0, 40)),
+    st.builds(
+        failing, st.sampled_from([kind for kind in Kind if kind not in {*FINAL, Kind.ABANDONED}]), st.floats(0, 40)
+    ),
     st.builds(hanging),
 )
 

@@ -1,37 +1,80 @@
-"""Run the measurements, print them, write `build/bench/<name>.json`: `python -m workbench.bench [NAME …]`."""
+"""Run the measurements, print them, write `build/bench/<name>.json`: `python -m workbench.bench [NAME …]`.
+
+A figure that breaks its budget (`budgets.py`) is named; with `--check` it also ends the command with 1.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import platform
+import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any, Protocol
 
-from workbench.bench import cold_import, decide
+from workbench.bench import cold_import, decide, package
+from workbench.bench.budgets import verdicts
+from workbench.bench.processes import BenchError
+from workbench.bench.router import RouterBench
 from workbench.stack.layout import project_root
 from workbench.terminal import Terminal
 
-BENCHES = {"decide": decide, "cold_import": cold_import}
+
+class Bench(Protocol):
+    """One measurement: a module or an object."""
+
+    def steps(self) -> int:
+        """How often `measure` calls `step`."""
+        ...
+
+    def measure(self, step: Callable[[], None]) -> dict[str, Any]:
+        """The figures."""
+        ...
 
 
 def main() -> None:
     """Each measurement in turn, on an otherwise idle machine."""
+    terminal = Terminal(as_json=True)
+    names = ["decide", "router", "cold_import", "package"]
     parser = argparse.ArgumentParser(prog="python -m workbench.bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(BENCHES)}; all if not given")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(names)}; all if not given")
+    parser.add_argument(
+        "--with-others", action="store_true", help="router: also LiteLLM's proxy and the article's sketch"
+    )
+    parser.add_argument("--check", action="store_true", help="end with 1 when a budget is broken")
     options = parser.parse_args()
-    unknown = sorted(set(options.names) - set(BENCHES))
+    unknown = sorted(set(options.names) - set(names))
     if unknown:
-        parser.error(f"there is no bench {', '.join(unknown)}; there are: {', '.join(BENCHES)}")
+        parser.error(f"there is no bench {', '.join(unknown)}; there are: {', '.join(names)}")
+    benches: dict[str, Bench] = {
+        "decide": decide,
+        "router": RouterBench(with_others=options.with_others, say=terminal.say),
+        "cold_import": cold_import,
+        "package": package,
+    }
+    try:
+        broken = [broken for name in options.names or names for broken in _run(name, benches[name], terminal)]
+    except BenchError as error:
+        terminal.say(f"error: {error}")
+        sys.exit(1)
+    if broken:
+        terminal.say("\n".join(broken))
+    sys.exit(bool(broken and options.check))
+
+
+def _run(name: str, bench: Bench, terminal: Terminal) -> list[str]:
+    """Measure, write, print; the budgets that are broken, a line each."""
+    with terminal.progress(name, bench.steps()) as bar:
+        figures = bench.measure(bar.step)
+    judged = verdicts(name, figures)
+    about = {"bench": name, "python": platform.python_version(), "at": datetime.now(UTC).isoformat()}
+    document = {**about, **figures, "budgets": [verdict.to_json() for verdict in judged]}
     folder = project_root() / "build/bench"
     folder.mkdir(parents=True, exist_ok=True)
-    terminal = Terminal(as_json=True)
-    for name in options.names or BENCHES:
-        bench = BENCHES[name]
-        with terminal.progress(name, bench.steps()) as bar:
-            figures = bench.measure(bar.step)
-        about = {"bench": name, "python": platform.python_version(), "at": datetime.now(UTC).isoformat()}
-        (folder / f"{name}.json").write_text(json.dumps(about | figures, indent=1) + "\n")
-        terminal.result({"bench": name, **figures}, "")
+    (folder / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
+    terminal.result(document, "")
+    return [f"over budget: {verdict.sentence()}" for verdict in judged if not verdict.held]
 
 
 if __name__ == "__main__":

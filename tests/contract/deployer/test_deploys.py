@@ -122,6 +122,23 @@ def test_preview_touches_nothing(project: Project) -> None:
     assert len(project.sagemaker.calls) == calls
 
 
+def test_a_refused_document(project: Project) -> None:
+    """What the profile's validator raises is the deploy's error; the version that stood still stands deployed."""
+    project.run("up")
+    before = project.state()["resources"]
+
+    failed = project.run("up", said="refuse me")
+
+    assert failed.code == 1
+    assert 'HostedConfigurationVersion "document"' in failed.message
+    cause = "refused by its validator sample-a-refused-document:live: rules[0].order: unknown lane 'gpu'; rules[1].id: "
+    assert cause + "missing" in failed.message
+    assert project.state()["resources"] == before
+    assert project.run("up").result["counts"] == {"same": RESOURCES}
+    # The last event of each: first replaced, then the old one deleted.
+    assert project.run("up", said="fine").actions() == {"document": "delete", "rollout": "delete"}
+
+
 def test_replace_order(project: Project) -> None:
     """A new configuration comes first, the endpoint moves to it with its scaled count, the old one goes last."""
     project.run("up")

@@ -105,6 +105,8 @@ class RowHandler:
 
     def create(self, instance: Instance) -> None:
         parameters = self._create_parameters(instance)
+        if self.row.admit:
+            self.row.admit(instance)
         try:
             instance.answer = instance.cloud.call(self._service(self.row.create), self.row.create.operation, parameters)
         except CloudError as error:

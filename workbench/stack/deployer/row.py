@@ -3,6 +3,7 @@
 A row is read like this:
 - `create` makes it. It carries every input that no step and not `local` claims; `arrange` may first bend the inputs
   into the API's nesting. `id` and `outputs` are templates over what came back.
+- `admit` runs before `create` and may refuse: what the cloud should check and an emulator does not.
 - `steps` run in order after `create`, and again when one of their inputs changed. A changed input that no step takes
   means *replace*. `upsert` rows have one call for both: any change outside the identity repeats `create`.
 - `identity` names the inputs the cloud knows the resource by. If they stay the same, the old one must go before its
@@ -101,6 +102,7 @@ class Row:
     outputs: Templates = field(default_factory=dict)
     auto_name: str | None = None
     arrange: Arrange | None = None
+    admit: Hook | None = None
     steps: tuple[Step, ...] = ()
     tags: Tags | None = None
     upsert: bool = False

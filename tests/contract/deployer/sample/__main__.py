@@ -69,9 +69,13 @@ grants = aws.iam.RolePolicy(
         )
     ),
 )
-SOURCE = """import json, os
+SOURCE = """import base64, json, os
 def handler(event, context):
     print("called")
+    if "configurationProfileId" in event:  # as a validator
+        if b"refuse" in base64.b64decode(event["content"]):
+            raise ValueError("rules[0].order: unknown lane 'gpu'\\nrules[1].id: missing")
+        return None
     body = {"version": context.function_version, "memory": os.environ["MEMORY"], "variant": os.environ["VARIANT"]}
     return {"statusCode": 200, "headers": {"content-type": "application/json"}, "body": json.dumps(body)}
 """
@@ -118,13 +122,17 @@ aws.lambda_.Permission(
 application = aws.appconfig.Application("application", name=name, tags=tags)
 environment = aws.appconfig.Environment("environment", name="live", application_id=application.id)
 profile = aws.appconfig.ConfigurationProfile(
-    "profile", name="policy", application_id=application.id, location_uri="hosted"
+    "profile",
+    name="policy",
+    application_id=application.id,
+    location_uri="hosted",
+    validators=[{"type": "LAMBDA", "content": live.arn}],
 )
 document = aws.appconfig.HostedConfigurationVersion(
     "document",
     application_id=application.id,
     configuration_profile_id=profile.configuration_profile_id,
-    content=json.dumps({"variant": variant}),
+    content=json.dumps({"variant": variant, "said": config.get("said") or ""}),
     content_type="application/json",
 )
 strategy = aws.appconfig.DeploymentStrategy(

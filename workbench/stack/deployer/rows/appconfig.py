@@ -3,14 +3,23 @@
 A deployment that is to happen at once is waited for; one that its strategy draws out is started, and said to go on. It
 cannot be deleted, only followed by another: it leaves the state with its environment. A hosted version is deleted
 before its profile, as the API wants.
+
+AppConfig runs a profile's validators before it takes a new hosted version. Emulated ones take anything, so the deployer
+stands in for them: it invokes the profile's Lambda validators itself, with the event that AppConfig documents, and what
+they raise fails the deploy before a version exists. Where AppConfig validates too, that is once more than needed.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import time
+from collections.abc import Mapping
+from typing import Protocol, cast
 
 from workbench.stack.deployer.errors import BrokenError, CloudError
 from workbench.stack.deployer.row import Call, Instance, Row, Step, Tags, Templates
+from workbench.stack.deployer.values import items, mapping
 
 LIMIT_S = 120.0
 POLL_S = 0.2
@@ -51,6 +60,42 @@ def _await_deployment(instance: Instance) -> None:
         if time.monotonic() - started > LIMIT_S:
             raise CloudError("appconfig.get_deployment", f"still {state} after {LIMIT_S:.0f} s")
         instance.cloud.pause(POLL_S)
+
+
+class _Stream(Protocol):
+    def read(self) -> bytes: ...
+
+
+def _validate(instance: Instance) -> None:
+    """Raises the cloud's own error for content that a validator of the profile refuses."""
+    profile = {name: instance.inputs[name] for name in ("applicationId", "configurationProfileId")}
+    asked = {f"{name[0].upper()}{name[1:]}": value for name, value in profile.items()}
+    found = instance.cloud.call("appconfig", "get_configuration_profile", asked)
+    event = {
+        **profile,
+        "configurationVersion": "",  # it gets its number once it is accepted
+        "content": base64.b64encode(instance.text("content").encode()).decode(),
+        "uri": found.get("LocationUri", "hosted"),
+    }
+    for validator in map(mapping, items(found.get("Validators"))):
+        if validator.get("Type") == "LAMBDA":
+            _ask(instance, str(validator["Content"]), event)
+        else:
+            instance.notes.append(f"its {validator.get('Type')} validator is AppConfig's to run; offline nobody did")
+
+
+def _ask(instance: Instance, function: str, event: Mapping[str, object]) -> None:
+    answer = instance.cloud.call("lambda", "invoke", {"FunctionName": function, "Payload": json.dumps(event).encode()})
+    if not answer.get("FunctionError"):
+        return
+    said = cast(_Stream, answer["Payload"]).read().decode(errors="replace")
+    try:
+        cause = str(mapping(json.loads(said)).get("errorMessage") or said)
+    except ValueError:
+        cause = said
+    lines = "; ".join(line.strip() for line in cause.splitlines() if line.strip())
+    operation = "appconfig.create_hosted_configuration_version"
+    raise CloudError(operation, f"refused by its validator {function.split(':function:')[-1]}: {lines}", "BadRequest")
 
 
 ROWS = (
@@ -113,6 +158,7 @@ ROWS = (
         type="aws:appconfig/hostedConfigurationVersion:HostedConfigurationVersion",
         service="appconfig",
         create=Call("create_hosted_configuration_version"),
+        admit=_validate,
         id="{in.applicationId}/{in.configurationProfileId}/{out.VersionNumber}",
         outputs={
             "versionNumber": "{out.VersionNumber}",

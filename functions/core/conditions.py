@@ -6,8 +6,8 @@ A condition holds (True), does not (False), or cannot be told (None), as when th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from functions.core.patterns import PathPattern, media_type, wildcard_match
@@ -20,6 +20,16 @@ class Load:
 
     value: float
     exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTime:
+    """A moment in the policy's time zone."""
+
+    weekday: int
+    """Monday is 0."""
+    minute: int
+    """Of the day, 0–1439."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,10 @@ class Facts:
     headers: Mapping[str, str]
     latches: Mapping[str, bool | None]
     load: Callable[[str], Load | None]
+    breakers: Mapping[str, str] = field(default_factory=dict)
+    """By lane, of the model's lanes in this stage."""
+    local: LocalTime | None = None
+    """None: `now` lies outside the calendar."""
 
 
 class Condition(Protocol):
@@ -170,6 +184,47 @@ class SignalOn:
 
 
 @dataclass(frozen=True, slots=True)
+class BreakerIs:
+    """A lane's breaker is in a state."""
+
+    lane: str
+    state: str
+
+    def holds(self, facts: Facts) -> bool | None:
+        """Whether it is; nobody knows the breaker of a lane that this stage lacks."""
+        found = facts.breakers.get(self.lane)
+        return None if found is None else found == self.state
+
+
+@dataclass(frozen=True, slots=True)
+class ClockIn:
+    """The local time lies in [start, end), minutes of the day; an end before the start is the next day's."""
+
+    start: int
+    end: int
+
+    def holds(self, facts: Facts) -> bool | None:
+        """Whether it does."""
+        if facts.local is None:
+            return None
+        minute = facts.local.minute
+        if self.start < self.end:
+            return self.start <= minute < self.end
+        return minute >= self.start or minute < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class WeekdayIn:
+    """Today, in local time, is one of some weekdays; Monday is 0."""
+
+    days: frozenset[int]
+
+    def holds(self, facts: Facts) -> bool | None:
+        """Whether it is."""
+        return None if facts.local is None else facts.local.weekday in self.days
+
+
+@dataclass(frozen=True, slots=True)
 class AllOf:
     """Every part holds."""
 
@@ -215,3 +270,14 @@ class Not:
         """The opposite; unknown stays unknown."""
         found = self.part.holds(facts)
         return None if found is None else not found
+
+
+def leaves(condition: Condition) -> Iterator[Condition]:
+    """Every question that a condition asks."""
+    if isinstance(condition, AllOf | AnyOf):
+        for part in condition.parts:
+            yield from leaves(part)
+    elif isinstance(condition, Not):
+        yield from leaves(condition.part)
+    else:
+        yield condition

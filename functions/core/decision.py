@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from functions.core.estimates import Prediction
+from functions.core.identity import Caller
+from functions.core.policy import DEFAULT_RULE
 from functions.core.request import Priority
 
 SCHEMA: Final = "inferlane/decision/v1"
@@ -48,15 +50,16 @@ class Decision:
     shed: Shed | None
     policy_version: str
     experiment: str | None = None
-    deferred: bool = False
-    """`async` in the document: the answer comes later (a word Python keeps for itself)."""
+    async_: bool = False
+    """`async` in the document, a word that Python keeps for itself: true exactly when `order[0]` is batch."""
     within_s: float | None = None
-    unknown: tuple[str, ...] = field(default=())
-    """Rules that could not be told for want of metrics."""
+    """When the batch answer is due; None when batch is not in the order."""
     hedge: bool = False
     """Whether the rule lets a slow attempt be doubled on the next lane."""
     claims_refused: tuple[str, ...] = ()
-    """What was asked beyond the tier, such as `priority`: granted at the tier, and counted."""
+    """What was asked beyond what the identity may have, such as `priority`: granted at the tier, and counted."""
+    unknown: tuple[str, ...] = ()
+    """Rules that could not be told for want of metrics."""
 
     def to_json(self) -> dict[str, object]:
         """The contract form."""
@@ -74,8 +77,10 @@ class Decision:
                 "granted": None if self.granted is None else self.granted.word,
             },
             "deadline_ms": self.deadline_ms,
-            "async": self.deferred,
+            "async": self.async_,
             "within_s": self.within_s,
+            "hedge": self.hedge,
+            "claims_refused": list(self.claims_refused),
             "rejected": [{"lane": item.lane, "reason": item.reason} for item in self.rejected],
             "latches": dict(self.latches),
             "predicted": {
@@ -89,7 +94,25 @@ class Decision:
                 "retry_after_s": self.shed.retry_after_s,
             },
             "unknown": list(self.unknown),
-            "hedge": self.hedge,
-            "claims_refused": list(self.claims_refused),
             "policy_version": self.policy_version,
         }
+
+
+def refusal(policy_version: str, caller: Caller | None, model: str | None, shed: Shed) -> Decision:
+    """A request that is refused before any lane is looked at."""
+    return Decision(
+        model=model,
+        order=(),
+        rule=DEFAULT_RULE,
+        tenant=None if caller is None else caller.tenant,
+        tier=None if caller is None else caller.tier,
+        cost_center=None if caller is None else caller.cost_center,
+        asked=None,
+        granted=None,
+        deadline_ms=None,
+        rejected=(),
+        latches={},
+        predicted={},
+        shed=shed,
+        policy_version=policy_version,
+    )

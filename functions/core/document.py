@@ -1,18 +1,21 @@
 """Reads plain JSON-like values strictly: every error names the place and the cause.
 
 A contract file or policy arrives as nested mappings, lists and scalars. `Fields` reads one mapping key by key;
-`path` is kept as a tuple, so that a tool which knows the source text can turn it into a line number.
+`path` is kept as a tuple, so that a tool which knows the source text can turn it into a line number. `Problems` lets
+reading go on after an error, so that one look finds them all.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 
 Path = tuple[str | int, ...]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _NAMES: Final = {dict: "a mapping", list: "a list", str: "text", bool: "a yes/no value", type(None): "nothing"}
 
@@ -86,7 +89,7 @@ def as_choice(value: object, path: Path, choices: Sequence[str], what: str = "va
     """One of `choices`, else `DocumentError` naming them all."""
     text = as_text(value, path)
     if text not in choices:
-        raise DocumentError(path, f"unknown {what} {text!r} (known: {', '.join(choices)})")
+        raise DocumentError(path, f"unknown {what} {text[:60]!r} (known: {', '.join(choices)})")
     return text
 
 
@@ -132,13 +135,10 @@ class Fields:
         """Where `key` lies."""
         return (*self.path, key)
 
-    def only(self, known: Sequence[str], *, later: Sequence[str] = ()) -> None:
-        """Refuse keys outside `known`; those in `later` are named as planned, not as mistakes."""
-        for key in self.values:
-            if key in later:
-                raise DocumentError(self.at(key), "not supported yet")
-            if key not in known:
-                raise DocumentError(self.at(key), f"unknown key (known here: {', '.join(known)})")
+    def unknown(self, known: Sequence[str]) -> list[DocumentError]:
+        """An error for each key outside `known`."""
+        cause = f"unknown key (known here: {', '.join(known)})"
+        return [DocumentError(self.at(key), cause) for key in self.values if key not in known]
 
     def require(self, key: str) -> object:
         """The value of `key`, else `DocumentError`."""
@@ -203,3 +203,58 @@ class Fields:
         found = self.text("schema")
         if found != wanted:
             raise DocumentError(self.at("schema"), f"expected {wanted!r}, found {found!r}")
+
+
+class Problems:
+    """Errors found so far. What could not be read is replaced by a stand-in, which never leaves a parser."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.found: list[DocumentError] = []
+
+    def add(self, path: Path, cause: str) -> None:
+        """Note an error."""
+        self.found.append(DocumentError(path, cause))
+
+    def only(self, fields: Fields, known: Sequence[str]) -> None:
+        """Note every key outside `known`."""
+        self.found += fields.unknown(known)
+
+    def attempt(self, instead: T, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What `read` gives, or `instead` with its error noted."""
+        try:
+            return read(*args, **kwargs)
+        except DocumentError as error:
+            self.found.append(error)
+            return instead
+
+    def each(self, items: Iterable[tuple[object, Path]], read: Callable[[Fields], T]) -> list[tuple[Path, T]]:
+        """Read mappings one by one; only those without an error are returned, with their places."""
+        clean: list[tuple[Path, T]] = []
+        for item, path in items:
+            before = len(self.found)
+            try:
+                value = read(Fields.of(item, path))
+            except DocumentError as error:
+                self.found.append(error)
+                continue
+            if len(self.found) == before:
+                clean.append((path, value))
+        return clean
+
+    def in_order_of(self, document: object) -> list[DocumentError]:
+        """The errors in the order in which the document's text names their places."""
+        return sorted(self.found, key=lambda error: _position(document, error.path))
+
+
+def _position(document: object, path: Path) -> tuple[float, ...]:
+    """Where each step of `path` stands among its siblings; the whole comes after its parts."""
+    steps: list[float] = []
+    for part in path:
+        if isinstance(document, Mapping) and part in document:
+            steps.append(list(document).index(part))
+            document = document[part]
+        elif isinstance(document, list | tuple) and isinstance(part, int) and part < len(document):
+            steps.append(part)
+            document = document[part]
+    return (*steps, math.inf)

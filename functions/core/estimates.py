@@ -3,18 +3,20 @@
 Load: the larger of the requests known in flight and the newest `concurrency` point, over all slots. Predicted P99:
 the largest of the last five `model_latency_p99_ms` points of the hour plus the front's overhead; a serverless lane
 without an invocation in ten minutes adds its cold start; no data: the topology's expectation, else nothing.
-Marginal cost: a paid-for idle slot costs nothing; with none free, the next instance's share, never below serverless.
+Marginal cost: a paid-for idle slot costs nothing; with none free, the next instance for the time of the service, never
+below serverless; serverless its own time; batch its share of a job.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from functions.core.conditions import Load
 from functions.core.pricing import busy_cost_usd
 from functions.core.snapshot import STALE_S, LaneState, Snapshot
-from functions.core.topology import DedicatedLane, ServerlessLane, SyncLane
+from functions.core.topology import BatchLane, DedicatedLane, ServerlessLane, ServingLane, SyncLane
 
 _POINTS: Final = 5
 _WINDOW_S: Final = 3600.0
@@ -69,36 +71,53 @@ def predicted_p99_ms(lane: SyncLane, model: str, snapshot: Snapshot, now: float)
     return max(recent) + lane.overhead_ms + (lane.cold_start_ms if cold and isinstance(lane, ServerlessLane) else 0.0)
 
 
-def service_s(lane: SyncLane, model: str, snapshot: Snapshot, now: float) -> float | None:
+def service_s(lane: ServingLane, model: str, snapshot: Snapshot, now: float) -> float | None:
     """How long the lane works on a typical request: its newest median of the hour, seconds."""
     series = snapshot.lane(model, lane.name).series.get("model_latency_p50_ms")
     point = series.newest(now) if series is not None else None
     return point[1] / 1000 if point is not None and now - point[0] <= _WINDOW_S else None
 
 
-def predict(lanes: dict[str, SyncLane], model: str, snapshot: Snapshot, now: float) -> dict[str, Prediction]:
-    """A prediction for each lane of the model."""
-    by_time = {name: service_s(lane, model, snapshot, now) for name, lane in lanes.items()}
-    spill = [
-        cost
-        for name, lane in lanes.items()
-        if isinstance(lane, ServerlessLane)
-        and (seconds := by_time[name]) is not None
-        and (cost := busy_cost_usd(lane, seconds)) is not None
-    ]
+def predict(lanes: Mapping[str, ServingLane], model: str, snapshot: Snapshot, now: float) -> dict[str, Prediction]:
+    """A prediction for each lane. One whose service time is not known is taken to need the longest of the others'."""
+    own = {name: service_s(lane, model, snapshot, now) for name, lane in lanes.items()}
+    longest = max((seconds for seconds in own.values() if seconds is not None), default=None)
+    times = {name: longest if seconds is None else seconds for name, seconds in own.items()}
+    spill = max((_cost(lane, times[name]) or 0.0 for name, lane in lanes.items() if _spills(lane)), default=0.0)
     found: dict[str, Prediction] = {}
     for name, lane in lanes.items():
-        seconds = by_time[name]
-        cost = None if seconds is None else busy_cost_usd(lane, seconds)
+        cost, p99_ms = _cost(lane, times[name]), None
+        if not isinstance(lane, BatchLane):
+            p99_ms = predicted_p99_ms(lane, model, snapshot, now)
         if isinstance(lane, DedicatedLane):
-            free = load(lane, model, snapshot, now)
-            if free is None or free.value < 1:
+            if _has_room(lane, model, snapshot, now):
                 cost = 0.0
             elif cost is not None:
                 # The next instance is bought for this request alone, so the whole of it is charged, not one slot.
-                cost = max([cost * lane.slots_per_instance, *spill])
-        found[name] = Prediction(predicted_p99_ms(lane, model, snapshot, now), cost)
+                cost = max(cost * lane.slots_per_instance, spill)
+        found[name] = Prediction(p99_ms, cost)
     return found
+
+
+def exhausted(lane: ServingLane, model: str, snapshot: Snapshot, now: float) -> bool:
+    """Whether a dedicated lane has neither a free slot nor another instance to come."""
+    if not isinstance(lane, DedicatedLane) or _has_room(lane, model, snapshot, now):
+        return False
+    return instances(lane, snapshot.lane(model, lane.name), now) >= lane.max_instances
+
+
+def _has_room(lane: DedicatedLane, model: str, snapshot: Snapshot, now: float) -> bool:
+    """Whether a slot is free, as far as known."""
+    busy = load(lane, model, snapshot, now)
+    return busy is None or busy.value < 1
+
+
+def _spills(lane: ServingLane) -> bool:
+    return isinstance(lane, ServerlessLane)
+
+
+def _cost(lane: ServingLane, seconds: float | None) -> float | None:
+    return None if seconds is None else busy_cost_usd(lane, seconds)
 
 
 def _invoked(state: LaneState, now: float) -> bool:

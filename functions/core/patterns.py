@@ -83,6 +83,53 @@ def wildcard_match(pattern: str, text: str) -> bool:
     return all(c == "*" for c in pattern[p:])
 
 
+def covers(wide: str, narrow: str) -> bool:
+    """Whether every text that the wildcard `narrow` matches is matched by `wide`.
+
+    `narrow` is run through `wide`'s automaton: its `?` is any letter, so only `?` and `*` can take it, and its `*` is
+    any number of those. Sets of states repeat soon, so this ends.
+    """
+    begun = (0, _resting(wide, {0}))
+    work, seen = [begun], {begun}
+    while work:
+        at, states = work.pop()
+        if not states or (at == len(narrow) and len(wide) not in states):
+            return False
+        if at == len(narrow):
+            continue
+        letter = narrow[at]
+        after = _resting(wide, _step(wide, states, None if letter in "*?" else letter))
+        following = [(at + 1, states), (at, after)] if letter == "*" else [(at + 1, after)]
+        for state in following:
+            if state not in seen:
+                seen.add(state)
+                work.append(state)
+    return True
+
+
+def _step(pattern: str, states: frozenset[int], letter: str | None) -> set[int]:
+    """Where one letter leads; None stands for a letter that no literal equals."""
+    found: set[int] = set()
+    for at in states:
+        if at < len(pattern):
+            if pattern[at] == "*":
+                found.add(at)
+            elif pattern[at] == "?" or pattern[at] == letter:
+                found.add(at + 1)
+    return found
+
+
+def _resting(pattern: str, states: set[int]) -> frozenset[int]:
+    """The states with those behind a `*`, which may match nothing."""
+    found: set[int] = set()
+    for at in states:
+        found.add(at)
+        while at < len(pattern) and pattern[at] == "*":
+            at += 1
+            found.add(at)
+    return frozenset(found)
+
+
 def media_type(content_type: str) -> str:
     """A content type without its parameters, in lower case."""
     return content_type.partition(";")[0].strip().lower()

@@ -1,15 +1,17 @@
 """The authored document: who may ask for what, and which lanes are tried in which order.
 
-Schema `inferlane/policy/v1`. The first rule that matches decides; none: the default order. Read by `policy_parser`.
+Schema `inferlane/policy/v1`. Experiments come first, then the first rule that matches decides; one with a share passes
+on what it does not take; none: the default order. Read by `policy_parser`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Final
 
-from functions.core.conditions import Condition
+from functions.core.conditions import Condition, leaves
 from functions.core.document import DocumentError
 from functions.core.latches import Signal
 from functions.core.patterns import PathPattern, wildcard_match
@@ -18,6 +20,8 @@ from functions.core.request import Identity, Priority
 SCHEMA: Final = "inferlane/policy/v1"
 DEFAULT_RULE: Final = "default"
 """The rule's name in a decision when none matched."""
+MAX_DEADLINE_MS: Final = 29_000
+"""API Gateway's HTTP API gives up after 30 s; a second is left to answer."""
 
 
 class PolicyError(DocumentError):
@@ -39,11 +43,22 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A path pattern that names a model; None: the segment `{model}` names it."""
+    """A path pattern that names a model: outright, by its segment `{model}`, or by a key of the request's body."""
 
     pattern: PathPattern
     model: str | None
     within_s: float | None = None
+    model_from_body: str | None = None
+    """The top-level key of a JSON body whose text names the model."""
+    prefer_async: bool = False
+
+    def model_of(self, path: str, in_body: str | None) -> str | None:
+        """The model that a request to `path` means; None when its body names none."""
+        if self.model is not None:
+            return self.model
+        if self.model_from_body is not None:
+            return in_body
+        return (self.pattern.match(path) or {}).get("model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +91,27 @@ class Rule:
     when: Condition
     order: tuple[str, ...]
     within_s: float | None = None
+    share: float | None = None
+    """The part of the requests that reach it which it takes, 0–1; None: all."""
+    hedge: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What stops an experiment, as rates 0–1. At least one is set."""
+
+    max_error_rate: float | None
+    max_late_rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A rule on trial: it comes before all rules, takes a share, and stops when its guard trips."""
+
+    id: str
+    rule: Rule
+    """Named `experiment/<id>`, always with a share."""
+    guard: Guard
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +120,8 @@ class Policy:
 
     version: str
     timezone: str
+    zone: tzinfo
+    """The same, with its data, for clock and weekday."""
     defaults: Defaults
     routes: tuple[Route, ...]
     """The document's, then the built-in one."""
@@ -92,11 +130,20 @@ class Policy:
     tenants: tuple[TenantEntry, ...]
     signals: Mapping[str, Signal]
     rules: tuple[Rule, ...]
+    experiments: tuple[Experiment, ...] = ()
+    by_cost: bool = False
+    """`objective: cost`: the lanes left are tried by marginal cost."""
 
-    def model_of(self, path: str) -> str | None:
-        """The model that the first matching route names, or None when the path is no route."""
-        for route in self.routes:
-            taken = route.pattern.match(path)
-            if taken is not None:
-                return route.model if route.model is not None else taken["model"]
-        return None
+    def route_of(self, path: str) -> Route | None:
+        """The first route that matches, or None."""
+        return next((route for route in self.routes if route.pattern.match(path) is not None), None)
+
+    def model_of(self, path: str, in_body: str | None = None) -> str | None:
+        """The model of the first matching route; None when the path is no route, or the body names no model."""
+        route = self.route_of(path)
+        return None if route is None else route.model_of(path, in_body)
+
+    def conditions(self) -> Iterator[Condition]:
+        """Every question that its rules and experiments ask."""
+        for rule in (*(experiment.rule for experiment in self.experiments), *self.rules):
+            yield from leaves(rule.when)

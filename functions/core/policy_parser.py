@@ -1,175 +1,222 @@
 """Turns a plain mapping (JSON, or YAML read by a tool) into a `Policy`, or says precisely where it is wrong.
 
-Only `schema` and `version` are required. Keys of the language that this version does not execute are "not supported
-yet"; anything else unknown is a mistake. A document without tiers has one, `standard`, capped at normal.
+Only `schema` and `version` are required; an unknown key is a mistake. A document without tiers has one, `standard`,
+capped at normal. `problems` finds every error in one look, `parse_policy` raises the first.
 """
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, tzinfo
 from typing import Final
 
-from functions.core.condition_parser import Names, parse_condition
-from functions.core.document import DocumentError, Fields, Path, as_choice, as_list, as_text
+from functions.core.condition_parser import Names
+from functions.core.document import DocumentError, Fields, Problems, as_choice
 from functions.core.latches import WINDOW_S, Signal
 from functions.core.patterns import PathPattern
-from functions.core.policy import DEFAULT_RULE, SCHEMA, Defaults, Policy, PolicyError, Route, Rule, TenantEntry
+from functions.core.policy import MAX_DEADLINE_MS, SCHEMA, Defaults, Policy, PolicyError, Route, TenantEntry
+from functions.core.policy_checks import check_ids, check_reachable, check_routes, check_tenants
 from functions.core.request import PRIORITIES, Priority
+from functions.core.rule_parser import read_experiment, read_order, read_rule, read_within
 from functions.core.snapshot import METRICS
 from functions.core.topology import LANES
 from functions.core.units import duration_s
 
+KEYS: Final = (
+    *("schema", "version", "timezone", "defaults", "routes", "tiers", "tenants", "signals", "rules", "experiments"),
+    "objective",
+)
+OBJECTIVES: Final = ("rules", "cost")
 BUILT_IN_ROUTE: Final = Route(PathPattern.of("/v1/models/{model}/invocations", ()), None)
-MAX_DEADLINE_MS: Final = 29_000
-"""API Gateway's HTTP API gives up after 30 s; a second is left to answer."""
 
-_KEYS: Final = ("schema", "version", "timezone", "defaults", "routes", "tiers", "tenants", "signals", "rules")
 _ORDER: Final = ("dedicated", "serverless")
+_DEFAULT_DEADLINE_MS: Final = 25_000
+_DEFAULT_WITHIN_S: Final = 3600.0
 _ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+){0,2}", re.ASCII)
 _STANDARD: Final = {"standard": Priority.NORMAL}
+_NO_SIGNAL: Final = Signal("dedicated", "cpu_percent", 0.0, 1.0, 0.0, 1.0)
 
 
 def parse_policy(document: object) -> Policy:
-    """Read a policy document. Raises `PolicyError` with the place and the cause."""
+    """Read a policy document. Raises `PolicyError` with the place and the cause of the first error in it."""
+    policy, found = _read(document)
+    if policy is None or found:
+        raise found[0]
+    return policy
+
+
+def problems(document: object) -> list[PolicyError]:
+    """Every error of a policy document, in the document's order; none: it can be used."""
+    return _read(document)[1]
+
+
+def _read(document: object) -> tuple[Policy | None, list[PolicyError]]:
+    """The policy, worth something only without errors, and the errors."""
+    notes = Problems()
+    policy = None
     try:
-        return _policy(Fields.of(document))
+        root = Fields.of(document)
+        root.schema(SCHEMA)
     except DocumentError as error:
-        raise PolicyError(error.path, error.cause) from error
+        notes.found.append(error)
+    else:
+        policy = _policy(root, notes)
+    return policy, [PolicyError(error.path, error.cause) for error in notes.in_order_of(document)]
 
 
-def _policy(root: Fields) -> Policy:
-    root.schema(SCHEMA)
-    root.only((*_KEYS, "objective"), later=("experiments",))
-    if root.text_or("objective", "rules") != "rules":
-        as_choice(root.get("objective"), root.at("objective"), ("rules", "cost"), "objective")
-        raise DocumentError(root.at("objective"), "cost is not supported yet")
-    tiers = _tiers(root.fields_or_empty("tiers"))
-    signals = _signals(root.fields_or_empty("signals"))
-    names = Names(tuple(tiers), tuple(signals))
-    rules = tuple(_rule(Fields.of(item, path), names) for item, path in root.items("rules"))
-    _unique([rule.id for rule in rules], root.at("rules"))
+def _policy(root: Fields, notes: Problems) -> Policy:
+    notes.only(root, KEYS)
+    none = Fields({}, ())
+    tiers = _tiers(notes.attempt(none, root.fields_or_empty, "tiers"), notes)
+    signals = notes.attempt(none, root.fields_or_empty, "signals")
+    names = Names(tuple(tiers), tuple(signals.values), notes)
+    routes = notes.each(notes.attempt([], root.items, "routes"), lambda fields: _route(fields, notes))
+    tenants = notes.each(notes.attempt([], root.items, "tenants"), lambda fields: _tenant(fields, names))
+    rules = notes.each(notes.attempt([], root.items, "rules"), lambda fields: read_rule(fields, names))
+    trials = notes.each(notes.attempt([], root.items, "experiments"), lambda fields: read_experiment(fields, names))
+    check_ids(root, notes)
+    check_routes(routes, notes)
+    check_tenants(tenants, notes)
+    check_reachable(rules, notes)
+    zone_name, zone = notes.attempt(("UTC", UTC), _timezone, root)
+    objective = notes.attempt("rules", root.text_or, "objective", "rules")
+    notes.attempt("", as_choice, objective, root.at("objective"), OBJECTIVES, "objective")
     return Policy(
-        version=root.text("version"),
-        timezone=_timezone(root),
-        defaults=_defaults(root.fields_or_empty("defaults"), tiers),
-        routes=(*(_route(Fields.of(item, path)) for item, path in root.items("routes")), BUILT_IN_ROUTE),
+        version=notes.attempt("", root.text, "version"),
+        timezone=zone_name,
+        zone=zone,
+        defaults=_defaults(notes.attempt(none, root.fields_or_empty, "defaults"), tiers, notes),
+        routes=(*(route for _, route in routes), BUILT_IN_ROUTE),
         tiers=tiers,
-        tenants=tuple(_tenant(Fields.of(item, path), names) for item, path in root.items("tenants")),
-        signals=signals,
-        rules=rules,
+        tenants=tuple(tenant for _, tenant in tenants),
+        signals={name: notes.attempt(_NO_SIGNAL, _signal, signals, name, notes) for name in signals.values},
+        rules=tuple(rule for _, rule in rules),
+        experiments=tuple(trial for _, trial in trials),
+        by_cost=objective == "cost",
     )
 
 
-def _timezone(root: Fields) -> str:
-    """Kept for the clock; only its form is checked here, since time zone data is a file."""
+def _timezone(root: Fields) -> tuple[str, tzinfo]:
+    """The zone with its data, loaded here so that deciding never reads a file and an unknown zone is an error now."""
     name = root.text_or("timezone", "UTC")
+    if name == "UTC":
+        return name, UTC
     if not _ZONE.fullmatch(name):
-        raise DocumentError(root.at("timezone"), f"{name!r} is no time zone name (such as UTC or Asia/Shanghai)")
-    return name
+        raise DocumentError(root.at("timezone"), f"{name[:60]!r} is no time zone name (such as UTC or Asia/Shanghai)")
+    from zoneinfo import ZoneInfo  # most policies are in UTC, and a cold start should not pay for the others
+
+    try:
+        return name, ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise DocumentError(root.at("timezone"), f"unknown time zone {name[:60]!r}") from None
 
 
-def _defaults(fields: Fields, tiers: dict[str, Priority]) -> Defaults:
-    fields.only(("order", "deadline_ms", "within", "tenant", "tier", "unknown"))
+def _defaults(fields: Fields, tiers: dict[str, Priority], notes: Problems) -> Defaults:
+    notes.only(fields, ("order", "deadline_ms", "within", "tenant", "tier", "unknown"))
     lowest = min(tiers, key=lambda name: tiers[name])
-    deadline = fields.integer_or("deadline_ms", 25_000, at_least=1)
-    unknown = as_choice(fields.text_or("unknown", "serve"), fields.at("unknown"), ("serve", "refuse"))
+    deadline_ms = notes.attempt(
+        _DEFAULT_DEADLINE_MS, fields.integer_or, "deadline_ms", _DEFAULT_DEADLINE_MS, at_least=1
+    )
+    unknown = notes.attempt("serve", fields.text_or, "unknown", "serve")
+    tier = notes.attempt(lowest, fields.text_or, "tier", lowest)
     return Defaults(
-        order=_order(fields) if fields.get("order") is not None else _ORDER,
-        deadline_ms=min(deadline, MAX_DEADLINE_MS),
-        within_s=_within(fields) or 3600.0,
-        tenant=fields.text_or("tenant", "anonymous"),
-        tier=as_choice(fields.text_or("tier", lowest), fields.at("tier"), tuple(tiers), "tier"),
-        refuse_unknown=unknown == "refuse",
+        order=_ORDER if fields.get("order") is None else notes.attempt(_ORDER, read_order, fields),
+        deadline_ms=min(deadline_ms, MAX_DEADLINE_MS),
+        within_s=notes.attempt(None, read_within, fields) or _DEFAULT_WITHIN_S,
+        tenant=notes.attempt("", fields.text_or, "tenant", "anonymous"),
+        tier=notes.attempt(lowest, as_choice, tier, fields.at("tier"), tuple(tiers), "tier"),
+        refuse_unknown=notes.attempt("serve", as_choice, unknown, fields.at("unknown"), ("serve", "refuse"))
+        == "refuse",
     )
 
 
-def _order(fields: Fields) -> tuple[str, ...]:
-    path = fields.at("order")
-    lanes = as_list(fields.require("order"), path)
-    order = tuple(as_choice(lane, (*path, i), LANES, "lane") for i, lane in enumerate(lanes))
-    if not order:
-        raise DocumentError(path, "expected at least one lane")
-    _unique(list(order), path)
-    return order
-
-
-def _within(fields: Fields) -> float | None:
-    value = fields.get("within")
-    return None if value is None else duration_s(value, fields.at("within"))
-
-
-def _route(fields: Fields) -> Route:
-    fields.only(("path", "model", "within"), later=("prefer",))
+def _route(fields: Fields, notes: Problems) -> Route:
+    notes.only(fields, ("path", "model", "prefer", "within"))
     pattern = PathPattern.of(fields.require("path"), fields.at("path"))
-    model = None if fields.get("model") is None else fields.text("model")
-    if model is None and "model" not in pattern.names:
-        raise DocumentError(fields.path, "key 'model' is missing, and the path has no {model} segment")
-    return Route(pattern, model, _within(fields))
+    model, from_body = notes.attempt(("", None), _route_model, fields)
+    if model is None and from_body is None and "model" not in pattern.names:
+        notes.add(fields.path, "key 'model' is missing, and the path has no {model} segment")
+    prefer = notes.attempt("", fields.text_or, "prefer", "")
+    if prefer:
+        notes.attempt("", as_choice, prefer, fields.at("prefer"), ("async",), "preference")
+    return Route(
+        pattern, model, notes.attempt(None, read_within, fields), model_from_body=from_body, prefer_async=bool(prefer)
+    )
 
 
-def _tiers(fields: Fields) -> dict[str, Priority]:
-    found: dict[str, Priority] = {}
-    for name in fields.values:
-        tier = fields.fields(name)
-        tier.only(("max_priority",))
-        place = tier.at("max_priority")
-        found[name] = Priority.of(as_choice(tier.require("max_priority"), place, PRIORITIES, "priority"))
-    return found or dict(_STANDARD)
+def _route_model(fields: Fields) -> tuple[str | None, str | None]:
+    """The model's name, and the key of the body that names it; at most one of them."""
+    value = fields.get("model")
+    if value is None:
+        return None, None
+    if isinstance(value, str):
+        return fields.text("model"), None
+    source = fields.fields("model")
+    for error in source.unknown(("from_body",)):
+        raise error
+    return None, source.text("from_body")
+
+
+def _tiers(fields: Fields, notes: Problems) -> dict[str, Priority]:
+    return {name: notes.attempt(Priority.LOW, _cap, fields, name, notes) for name in fields.values} or dict(_STANDARD)
+
+
+def _cap(fields: Fields, name: str, notes: Problems) -> Priority:
+    tier = fields.fields(name)
+    notes.only(tier, ("max_priority",))
+    place = tier.at("max_priority")
+    return Priority.of(as_choice(tier.require("max_priority"), place, PRIORITIES, "priority"))
 
 
 def _tenant(fields: Fields, names: Names) -> TenantEntry:
-    fields.only(("identity", "claim", "api_key", "tenant", "tier", "cost_center"))
+    attempt = names.problems.attempt
+    names.problems.only(fields, ("identity", "claim", "api_key", "tenant", "tier", "cost_center"))
     given = [key for key in ("identity", "claim", "api_key") if key in fields.values]
     if len(given) != 1:
-        raise DocumentError(fields.path, f"expected exactly one of identity, claim, api_key, found {len(given)}")
-    claims: tuple[tuple[str, str], ...] = ()
-    if given == ["claim"]:
-        claim = fields.fields("claim")
-        claims = tuple((name, claim.text(name)) for name in claim.values)
-        if not claims:
-            raise DocumentError(claim.path, "expected a claim's name and the value it must have")
+        names.problems.add(fields.path, f"expected exactly one of identity, claim, api_key, found {len(given)}")
+        given = [""]
     return TenantEntry(
-        tenant=fields.text("tenant"),
-        tier=as_choice(fields.require("tier"), fields.at("tier"), names.tiers, "tier"),
-        cost_center=None if fields.get("cost_center") is None else fields.text("cost_center"),
-        identity=fields.text("identity") if given == ["identity"] else None,
-        claims=claims,
-        api_key=fields.text("api_key") if given == ["api_key"] else None,
+        tenant=attempt("", fields.text, "tenant"),
+        tier=attempt("", _tier, fields, names),
+        cost_center=attempt("", fields.text_or, "cost_center", "") or None,
+        identity=attempt("", fields.text, "identity") if given == ["identity"] else None,
+        claims=attempt((), _claims, fields) if given == ["claim"] else (),
+        api_key=attempt("", fields.text, "api_key") if given == ["api_key"] else None,
     )
 
 
-def _signals(fields: Fields) -> dict[str, Signal]:
-    return {name: _signal(fields.fields(name)) for name in fields.values}
+def _tier(fields: Fields, names: Names) -> str:
+    return as_choice(fields.require("tier"), fields.at("tier"), names.tiers, "tier")
 
 
-def _signal(fields: Fields) -> Signal:
-    fields.only(("lane", "metric", "above", "for", "until_below", "until_for"))
-    above = fields.number("above")
-    for_s = duration_s(fields.require("for"), fields.at("for"), at_most_s=WINDOW_S)
-    until_below = above if fields.get("until_below") is None else fields.number("until_below")
+def _claims(fields: Fields) -> tuple[tuple[str, str], ...]:
+    claim = fields.fields("claim")
+    if not claim.values:
+        raise DocumentError(claim.path, "expected a claim's name and the value it must have")
+    return tuple((name, claim.text(name)) for name in claim.values)
+
+
+def _signal(signals: Fields, name: str, notes: Problems) -> Signal:
+    fields = signals.fields(name)
+    notes.only(fields, ("lane", "metric", "above", "for", "until_below", "until_for"))
+    above = notes.attempt(0.0, fields.number, "above")
+    for_s = notes.attempt(1.0, _duration, fields, "for")
+    until_below = notes.attempt(above, fields.number_or, "until_below", above)
     if until_below > above:
-        raise DocumentError(fields.at("until_below"), f"{until_below:g} must not exceed above ({above:g})")
-    until_for = fields.get("until_for")
+        notes.add(fields.at("until_below"), f"{until_below:g} must not exceed above ({above:g})")
     return Signal(
-        lane=as_choice(fields.require("lane"), fields.at("lane"), LANES, "lane"),
-        metric=as_choice(fields.require("metric"), fields.at("metric"), METRICS, "metric"),
+        lane=notes.attempt("", _choice, fields, "lane", LANES),
+        metric=notes.attempt("", _choice, fields, "metric", METRICS),
         above=above,
         for_s=for_s,
         until_below=until_below,
-        until_for_s=for_s if until_for is None else duration_s(until_for, fields.at("until_for"), at_most_s=WINDOW_S),
+        until_for_s=for_s if fields.get("until_for") is None else notes.attempt(1.0, _duration, fields, "until_for"),
     )
 
 
-def _rule(fields: Fields, names: Names) -> Rule:
-    fields.only(("id", "when", "order", "within"), later=("split", "hedge"))
-    rule_id = as_text(fields.require("id"), fields.at("id"))
-    if rule_id == DEFAULT_RULE or "/" in rule_id:
-        raise DocumentError(fields.at("id"), f"{rule_id!r} is reserved")
-    when = parse_condition(fields.get("when"), fields.at("when"), names)
-    return Rule(rule_id, when, _order(fields), _within(fields))
+def _duration(fields: Fields, key: str) -> float:
+    return duration_s(fields.require(key), fields.at(key), at_most_s=WINDOW_S)
 
 
-def _unique(names: list[str], path: Path) -> None:
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            raise DocumentError((*path, i), f"{name!r} is given twice")
+def _choice(fields: Fields, key: str, known: tuple[str, ...]) -> str:
+    return as_choice(fields.require(key), fields.at(key), known, key)

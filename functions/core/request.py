@@ -1,12 +1,11 @@
-"""What a caller asks: the request as `decide` sees it, who signed it, and the wishes in its headers.
+"""What a caller asks: the request as `decide` sees it, and who signed it.
 
-Schema `inferlane/request/v1`. Headers are wishes; identity comes from the authorizer alone. The body is never here:
-only its size and type decide.
+Schema `inferlane/request/v1`. Headers are wishes (see `wishes`); identity comes from the authorizer alone. The body is
+never here: only its size and type decide, and the model that it names where the route says so.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -18,16 +17,10 @@ SCHEMA: Final = "inferlane/request/v1"
 PRIORITIES: Final = ("low", "normal", "high")
 PRIORITY_HEADER: Final = "x-inferlane-priority"
 DEADLINE_HEADER: Final = "x-inferlane-deadline-ms"
-_PREFERENCE: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+(\s*[=;].*)?", re.DOTALL)
-"""RFC 7240: a token, then perhaps a value or parameters."""
 
 
 class RequestError(DocumentError):
     """The request document cannot be read."""
-
-
-class WishError(ValueError):
-    """A wish in the headers is malformed: the caller's fault (400)."""
 
 
 class Priority(IntEnum):
@@ -74,6 +67,8 @@ class Request:
     content_type: str | None
     bytes: int
     identity: Identity
+    model: str | None = None
+    """The model that the body names, read only for routes that ask for it."""
 
     @classmethod
     def from_json(cls, document: object) -> Request:
@@ -91,38 +86,10 @@ class Request:
                 content_type=content_type or None,
                 bytes=root.integer_or("bytes", 0, at_least=0),
                 identity=_identity(root),
+                model=None if root.get("model") is None else root.text("model"),
             )
         except DocumentError as error:
             raise RequestError(error.path, error.cause) from error
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the caller would like. None: not asked."""
-
-    priority: Priority | None
-    deadline_ms: int | None
-
-
-def read_wishes(headers: Mapping[str, str]) -> Wishes:
-    """The wishes in lower-case `headers`. Raises `WishError` on a malformed one.
-
-    `Prefer` (RFC 7240) is checked for form only: no lane here can honour `respond-async`, and a server may ignore it.
-    """
-    priority = headers.get(PRIORITY_HEADER)
-    if priority is not None and priority.strip().lower() not in PRIORITIES:
-        raise WishError(f"X-Inferlane-Priority must be one of {', '.join(PRIORITIES)}")
-    deadline = headers.get(DEADLINE_HEADER)
-    if deadline is not None:
-        deadline = deadline.strip()
-        if not (deadline.isascii() and deadline.isdigit() and len(deadline) <= 12 and int(deadline) > 0):
-            raise WishError("X-Inferlane-Deadline-Ms must be a whole number of milliseconds above zero")
-    for preference in headers.get("prefer", "").split(",") if "prefer" in headers else ():
-        if not _PREFERENCE.fullmatch(preference.strip()):
-            raise WishError("Prefer must be a list of preferences as in RFC 7240, such as respond-async")
-    return Wishes(
-        None if priority is None else Priority.of(priority.strip().lower()), None if deadline is None else int(deadline)
-    )
 
 
 def _headers(fields: Fields) -> dict[str, str]:

@@ -33,7 +33,8 @@ METRICS: Final = (
 """Every metric a signal may name. Percents are 0–100, already divided by cores or GPUs."""
 
 Breaker = Literal["closed", "open", "half_open"]
-_BREAKERS: Final = ("closed", "open", "half_open")
+BREAKERS: Final = ("closed", "open", "half_open")
+_EXPERIMENTS: Final = ("running", "stopped")
 Point = tuple[float, float]
 """(stamp in Unix seconds, value)."""
 
@@ -120,6 +121,8 @@ class Snapshot:
     models: Mapping[str, ModelState] = field(default_factory=dict)
     latches: Mapping[str, LatchState] = field(default_factory=dict)
     """Carried latches that hold for every model; a model's own come first."""
+    stopped: frozenset[str] = frozenset()
+    """Experiments whose guard tripped: they take nothing."""
 
     @classmethod
     def from_json(cls, document: object) -> Snapshot:
@@ -132,6 +135,7 @@ class Snapshot:
                 taken_at=as_time(root.require("taken_at"), root.at("taken_at")),
                 models={name: _model(models.fields(name)) for name in models.values},
                 latches=_latches(root),
+                stopped=_stopped(root.fields_or_empty("experiments")),
             )
         except DocumentError as error:
             raise SnapshotError(error.path, error.cause) from error
@@ -142,6 +146,7 @@ class Snapshot:
             "schema": SCHEMA,
             "taken_at": show_time(self.taken_at or 0.0),
             "latches": {name: _show_latch(state) for name, state in self.latches.items()},
+            "experiments": dict.fromkeys(sorted(self.stopped), "stopped"),
             "models": {
                 name: {
                     "latches": {latch: _show_latch(state) for latch, state in model.latches.items()},
@@ -193,6 +198,11 @@ def _latches(fields: Fields) -> dict[str, LatchState]:
     return {name: _latch(found.fields(name)) for name in found.values}
 
 
+def _stopped(fields: Fields) -> frozenset[str]:
+    states = {name: as_choice(value, fields.at(name), _EXPERIMENTS, "state") for name, value in fields.values.items()}
+    return frozenset(name for name, state in states.items() if state == "stopped")
+
+
 def _latch(fields: Fields) -> LatchState:
     on = fields.require("on")
     if not isinstance(on, bool):
@@ -208,7 +218,7 @@ def _lane(fields: Fields) -> LaneState:
         series={name: _series(series.get(name), series.at(name), period_s) for name in series.values},
         instances=None if fields.get("instances") is None else fields.integer("instances", at_least=0),
         in_flight=None if fields.get("in_flight") is None else fields.integer("in_flight", at_least=0),
-        breaker=cast(Breaker, as_choice(fields.text_or("breaker", "closed"), fields.at("breaker"), _BREAKERS)),
+        breaker=cast(Breaker, as_choice(fields.text_or("breaker", "closed"), fields.at("breaker"), BREAKERS)),
     )
 
 

@@ -18,6 +18,7 @@ LANES: Final = ("dedicated", "serverless", "batch", "external")
 
 _OVERHEAD_MS: Final = 10.0
 _COLD_START_MS: Final = 6000.0
+_STARTUP_S: Final = 300.0
 _TIMEOUT_S: Final = 60.0
 """SageMaker stops a real-time invocation after 60 s."""
 
@@ -68,15 +69,28 @@ class ServerlessLane:
 
 @dataclass(frozen=True, slots=True)
 class DeferredLane:
-    """A lane that no code here executes yet (batch, external): known, never eligible."""
+    """A lane that does not answer while the caller waits. `external` is known but not executed yet: never eligible."""
 
     name: str
     kind: str
 
 
+@dataclass(frozen=True, slots=True)
+class BatchLane(DeferredLane):
+    """A queue in front of SageMaker batch transform: the caller gets 202, the answer comes later."""
+
+    max_bytes: int
+    startup_s: float
+    """From a job's creation to its first record."""
+    usd_per_instance_hour: float | None
+    content_types: tuple[str, ...] | None
+
+
 SyncLane = DedicatedLane | ServerlessLane
 """A lane that answers while the caller waits."""
 Lane = SyncLane | DeferredLane
+ServingLane = SyncLane | BatchLane
+"""A lane that a decision may choose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +116,13 @@ class Topology:
         lanes = self.models.get(model, {})
         return {name: lane for name, lane in lanes.items() if not isinstance(lane, DeferredLane)}
 
+    def serving_lanes(self, model: str) -> dict[str, ServingLane]:
+        """The lanes of `model` that a decision may choose: those, and batch."""
+        lanes = self.models.get(model, {})
+        return {
+            name: lane for name, lane in lanes.items() if isinstance(lane, DedicatedLane | ServerlessLane | BatchLane)
+        }
+
 
 def _lanes(model: Fields) -> dict[str, Lane]:
     lanes = model.fields("lanes")
@@ -116,7 +137,7 @@ def _lane(name: str, fields: Fields) -> Lane:
         return _dedicated(name, fields)
     if kind == "serverless":
         return _serverless(name, fields)
-    return DeferredLane(name, kind)
+    return _batch(name, fields) if kind == "batch" else DeferredLane(name, kind)
 
 
 def _dedicated(name: str, fields: Fields) -> DedicatedLane:
@@ -156,6 +177,17 @@ def _serverless(name: str, fields: Fields) -> ServerlessLane:
         overhead_ms=fields.number_or("overhead_ms", _OVERHEAD_MS, at_least=0),
         cold_start_ms=fields.number_or("cold_start_ms", _COLD_START_MS, at_least=0),
         expected_p99_ms=fields.number_or_none("expected_p99_ms", at_least=0),
+        content_types=_content_types(fields),
+    )
+
+
+def _batch(name: str, fields: Fields) -> BatchLane:
+    return BatchLane(
+        name=name,
+        kind="batch",
+        max_bytes=fields.integer("max_bytes", at_least=1),
+        startup_s=fields.number_or("startup_s", _STARTUP_S, at_least=0),
+        usd_per_instance_hour=fields.number_or_none("usd_per_instance_hour", at_least=0),
         content_types=_content_types(fields),
     )
 

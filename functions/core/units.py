@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from functions.core.document import DocumentError, Path, as_number, as_text
+from functions.core.document import DocumentError, Path, as_number, as_text, kind_of
 
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES: Final = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
@@ -49,7 +49,7 @@ def percent(value: object, path: Path) -> float:
 
 def _split(value: object, path: Path, wanted: str) -> tuple[float, str]:
     if not isinstance(value, str):
-        raise DocumentError(path, f"expected {wanted}, found {value!r:.40}")
+        raise DocumentError(path, f"expected {wanted}, found {kind_of(value)}")
     match = _QUANTITY.fullmatch(as_text(value, path).strip())
     if match is None:
         raise DocumentError(path, f"expected {wanted}, found {value!r:.40}")

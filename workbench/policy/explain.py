@@ -56,7 +56,7 @@ def _priority(decision: Decision) -> str:
 
 
 def _deadline(decision: Decision) -> str:
-    if decision.deferred:
+    if decision.async_:
         return f", answer within {decision.within_s:.0f} s" if decision.within_s is not None else ""
     return "" if decision.deadline_ms is None else f", deadline {decision.deadline_ms} ms"
 

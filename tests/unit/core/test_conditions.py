@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import pytest
 
 from functions.core.condition_parser import Names, parse_condition
-from functions.core.conditions import AllOf, AnyOf, Facts, Load, Not, Range
+from functions.core.conditions import AllOf, AnyOf, Facts, Load, LocalTime, Not, Range
+from functions.core.document import Problems
 from functions.core.request import Priority
 
-NAMES = Names(("vip", "standard"), ("hot", "dark"))
 FACTS = Facts(
     path="/realtime/chat",
     model="chat",
@@ -24,11 +24,16 @@ FACTS = Facts(
     headers={"x-canary": "yes-1"},
     latches={"hot": True, "dark": None},
     load={"dedicated": Load(0.9), "serverless": Load(0.5, exact=False)}.get,
+    breakers={"dedicated": "open", "serverless": "half_open"},
+    local=LocalTime(weekday=5, minute=23 * 60 + 30),
 )
 
 
 def holds(condition: object, facts: Facts = FACTS) -> bool | None:
-    return parse_condition(condition, ("when",), NAMES).holds(facts)
+    notes = Problems()
+    parsed = parse_condition(condition, ("when",), Names(("vip", "standard"), ("hot", "dark"), notes))
+    assert not notes.found
+    return parsed.holds(facts)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +70,15 @@ def holds(condition: object, facts: Facts = FACTS) -> bool | None:
         ({"signal": "dark"}, None),
         ({"load": {"lane": "dedicated", "above": 0.8}}, True),
         ({"load": {"lane": "batch", "above": 0.8}}, None),
+        ({"breaker": {"lane": "dedicated", "is": "open"}}, True),
+        ({"breaker": {"lane": "serverless", "is": "open"}}, False),
+        ({"breaker": {"lane": "batch", "is": "closed"}}, None),
+        ({"clock": {"from": "23:30", "to": "24:00"}}, True),
+        ({"clock": {"from": "22:00", "to": "23:30"}}, False),
+        ({"clock": {"from": "22:00", "to": "05:00"}}, True),
+        ({"clock": {"from": "23:31", "to": "05:00"}}, False),
+        ({"weekday": ["sat", "sun"]}, True),
+        ({"weekday": ["mon"]}, False),
         ({"tenant": "acme", "model": "chat"}, True),
         ({"tenant": "acme", "model": "other"}, False),
         ({"not": {"signal": "dark"}}, None),
@@ -103,6 +117,21 @@ def test_what_is_absent_does_not_match() -> None:
     bare = replace(FACTS, content_type=None, headers={})
     assert holds({"content_type": "*"}, bare) is False
     assert holds({"header": {"x-canary": "*"}}, bare) is False
+
+
+def test_outside_the_calendar_the_clock_is_unknown() -> None:
+    """A moment that has no local time answers neither question."""
+    timeless = replace(FACTS, local=None)
+    assert holds({"clock": {"from": "01:00", "to": "05:00"}}, timeless) is None
+    assert holds({"weekday": ["mon"]}, timeless) is None
+
+
+@pytest.mark.parametrize(("minute", "inside"), [(119, False), (120, True), (299, True), (300, False)])
+def test_a_clock_range_begins_with_from_and_ends_before_to(minute: int, inside: bool) -> None:
+    """02:00 is inside, 05:00 is not; the same over midnight."""
+    at = replace(FACTS, local=LocalTime(0, minute))
+    assert holds({"clock": {"from": "02:00", "to": "05:00"}}, at) is inside
+    assert holds({"clock": {"from": "05:00", "to": "02:00"}}, at) is not inside
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from functions.core.request import Priority, Request
 from functions.core.snapshot import Snapshot
 from functions.core.topology import Topology
 from tests.unit.core.builders import (
-    BATCH,
     DEDICATED,
     IDLE,
     NOW,
@@ -63,7 +62,9 @@ def test_without_rules_the_default_order_holds() -> None:
 
 def test_the_first_true_rule_wins() -> None:
     """Two rules hold: the earlier one decides."""
-    by = policy(rules=rules(({"tenant": "acme"}, ["dedicated"]), ({}, ["serverless"]), ({}, ["dedicated"])))
+    by = policy(
+        rules=rules(({"tenant": "acme"}, ["dedicated"]), ({"tenant": "demo"}, ["serverless"]), ({}, ["dedicated"]))
+    )
     decision = choose(by=by)
     assert (decision.rule, decision.order) == ("r1", ("serverless",))
     assert decision.rejected == (Rejected("dedicated", "not in rule"),)
@@ -155,12 +156,15 @@ def test_an_unknown_identity_is_refused_where_the_policy_says_so() -> None:
 
 
 def test_absent_lanes_are_named() -> None:
-    """A rule may name batch before the stage has it; a batch lane that nothing executes is no lane yet."""
+    """A rule may name batch before the stage has it; an external lane that nothing executes is no lane yet."""
     by = policy(rules=rules(({}, ["batch", "serverless"])))
     assert reasons(choose(by=by)) == {"batch": "not in this stage", "dedicated": "not in rule"}
-    with_batch = topology(dedicated=DEDICATED, serverless=SERVERLESS, batch=BATCH)
-    assert reasons(choose(by=by, on=with_batch))["batch"] == "not in this stage"
-    assert reasons(choose(on=with_batch)) == {"batch": "not in this stage"}
+    on = topology(dedicated=DEDICATED, serverless=SERVERLESS, external={"kind": "external"})
+    assert reasons(choose(on=on)) == {"external": "not in this stage"}
+    assert reasons(choose(on=on, by=policy(defaults={"order": ["external", "serverless"]}))) == {
+        "external": "not in this stage",
+        "dedicated": "not in rule",
+    }
 
 
 def test_what_is_too_large_for_one_lane_goes_to_the_other() -> None:

@@ -14,7 +14,7 @@ from functions.core.document import DocumentError, show_time
 from functions.core.patterns import PathPattern, wildcard_match
 from functions.core.request import Request
 from functions.core.snapshot import LaneState, LatchState, Snapshot
-from functions.core.topology import DeferredLane, ServerlessLane, Topology
+from functions.core.topology import BatchLane, ServerlessLane, Topology
 from functions.core.units import duration_s, percent, size_bytes
 from tests.unit.core.builders import BATCH, DEDICATED, MODEL, NOW, SERVERLESS, lane, points, snapshot, topology_document
 
@@ -96,7 +96,7 @@ def test_a_topology_is_read_with_its_defaults() -> None:
     serverless = found.models[MODEL]["serverless"]
     assert isinstance(serverless, ServerlessLane)
     assert (serverless.cold_start_ms, serverless.overhead_ms, serverless.expected_p99_ms) == (6000, 10, None)
-    assert found.models[MODEL]["batch"] == DeferredLane("batch", "batch")
+    assert found.models[MODEL]["batch"] == BatchLane("batch", "batch", 104_857_600, 300.0, 0.204, None)
     assert set(found.sync_lanes(MODEL)) == {"dedicated", "serverless"}
 
 

@@ -2,31 +2,53 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from dataclasses import replace
+
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from functions.core.decide import decide
+from functions.core.decider import Decider
 from functions.core.decision import Decision
 from functions.core.estimates import Prediction
 from functions.core.outcome import FINAL, Kind, failure_of
 from functions.core.plan import attempt_budget_s, usable_s
+from functions.core.policy import Policy
+from functions.core.policy_parser import parse_policy, problems
 from functions.core.request import ANONYMOUS, Identity, Priority, Request
 from functions.core.snapshot import LaneState, ModelState, Series, Snapshot
-from functions.core.topology import LANES, SyncLane
-from tests.unit.core.builders import BATCH, DEDICATED, MODEL, NOW, PATH, SERVERLESS, policy, rules, topology
+from functions.core.topology import LANES, SyncLane, Topology
+from tests.unit.core.builders import BATCH, DEDICATED, MODEL, NOW, PATH, SERVERLESS, policy_document, topology
 
 FULL = topology(dedicated=DEDICATED, serverless=SERVERLESS, batch=BATCH)
-TOPOLOGIES = [FULL, topology(), topology(serverless=SERVERLESS)]
-CONDITIONS = st.sampled_from(
-    [
-        {},
-        {"priority": "low"},
-        {"signal": "hot"},
-        {"not": {"signal": "hot"}},
-        {"load": {"lane": "dedicated", "above": 0.8}},
-        {"bytes": {"above": "1MB"}},
-        {"deadline_ms": {"below": 100}},
-    ]
+PICKY = topology(dedicated={**DEDICATED, "content_types": ["image/*"], "max_instances": 1}, serverless=SERVERLESS)
+TOPOLOGIES = [FULL, topology(), topology(serverless=SERVERLESS), PICKY]
+LEAVES = [
+    {"priority": "low"},
+    {"signal": "hot"},
+    {"load": {"lane": "dedicated", "above": 0.8}},
+    {"load": {"lane": "serverless", "below": 0.5}},
+    {"bytes": {"above": "1MB"}},
+    {"bytes": {"at_most": 812.5}},
+    {"deadline_ms": {"below": 100}},
+    {"content_type": "image/*"},
+    {"header": {"x-other": "l*"}},
+    {"tenant": "demo"},
+    {"tier": "vip"},
+    {"model": MODEL},
+    {"path": "/v1/**"},
+    {"breaker": {"lane": "serverless", "is": "open"}},
+    {"clock": {"from": "22:00", "to": "05:30"}},
+    {"weekday": ["mon", "fri"]},
+]
+CONDITIONS: st.SearchStrategy[dict[str, object]] = st.recursive(
+    st.sampled_from(LEAVES),
+    lambda inner: st.one_of(
+        st.builds(lambda parts: {"all": parts}, st.lists(inner, min_size=1, max_size=2)),
+        st.builds(lambda parts: {"any": parts}, st.lists(inner, min_size=1, max_size=2)),
+        st.builds(lambda part: {"not": part}, inner),
+    ),
+    max_leaves=4,
 )
 ORDERS = st.lists(st.sampled_from(LANES), min_size=1, max_size=4, unique=True)
 SIGNALS = {
@@ -43,16 +65,34 @@ requests = st.builds(
     Request,
     id=st.text(max_size=5),
     method=st.sampled_from(["GET", "POST"]),
-    path=st.sampled_from([PATH, "/", "", "/v1/models/x/invocations", "/realtime/chat"]),
+    path=st.sampled_from(
+        [PATH, "/", "", "/v1/models/x/invocations", "/realtime/chat", "/later", "/v1/chat/completions"]
+    ),
     headers=st.dictionaries(
-        st.sampled_from(["x-inferlane-priority", "x-inferlane-deadline-ms", "prefer", "x-other"]),
-        st.sampled_from(["low", "high", "50", "99999", "", "respond-async", "☃"]),
+        st.sampled_from(
+            [
+                "x-inferlane-priority",
+                "x-inferlane-deadline-ms",
+                "prefer",
+                "x-other",
+                "idempotency-key",
+                "x-inferlane-tier",
+            ]
+        ),
+        st.sampled_from(["low", "high", "50", "400000", "99999", "", "respond-async", "☃"]),
     ),
-    content_type=st.sampled_from([None, "application/json", "image/png", ""]),
-    bytes=st.integers(0, 10_000_000),
+    content_type=st.sampled_from([None, "application/json", "image/png", "Image/PNG; q=1", ""]),
+    bytes=st.integers(0, 10_000_000) | st.sampled_from([812, 813, 1_000_000, 1_000_001, 4_194_304, 4_194_305]),
     identity=st.sampled_from(
-        [ANONYMOUS, Identity("api_key", key_id="demo-1"), Identity("api_key", key_id="vip-1"), Identity("iam", arn="x")]
+        [
+            ANONYMOUS,
+            Identity("api_key", key_id="demo-1"),
+            Identity("api_key", key_id="vip-1"),
+            Identity("iam", arn="x"),
+            Identity("jwt", claims={"client_id": "acme", "sub": "1"}),
+        ]
     ),
+    model=st.sampled_from([None, MODEL, "x"]),
 )
 series = st.builds(
     lambda values, period: Series.of([(NOW - i * period, value) for i, value in enumerate(values)], period),
@@ -70,21 +110,51 @@ lanes = st.builds(
     breaker=st.sampled_from(["closed", "open", "half_open"]),
 )
 snapshots = st.builds(
-    lambda age, found: Snapshot(age if age is None else NOW - age, {MODEL: ModelState(found)}),
+    lambda age, found, stopped: Snapshot(
+        age if age is None else NOW - age, {MODEL: ModelState(found)}, stopped=stopped
+    ),
     st.none() | st.floats(-100, 2000),
-    st.dictionaries(st.sampled_from(["dedicated", "serverless"]), lanes),
+    st.dictionaries(st.sampled_from(["dedicated", "serverless", "batch"]), lanes),
+    st.sampled_from([frozenset(), frozenset({"e0"})]),
 )
-policies = st.builds(
-    lambda asked, order: policy(signals=SIGNALS, rules=rules(*asked), defaults={"order": order}),
-    st.lists(st.tuples(CONDITIONS, ORDERS), max_size=4),
-    ORDERS,
-)
+SHARES = st.integers(0, 100).map("{}%".format)
+ROUTES = [
+    {"path": "/realtime/chat", "model": MODEL, "within": "10m"},
+    {"path": "/later", "model": MODEL, "prefer": "async"},
+    {"path": "/v1/chat/completions", "model": {"from_body": "model"}},
+]
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Policy:
+    """A valid policy of a few rules, some of which take a share, and perhaps an experiment."""
+    found: list[dict[str, object]] = []
+    for i, when in enumerate(draw(st.lists(CONDITIONS, max_size=4, unique_by=repr))):
+        order = draw(ORDERS)
+        taken = {"split": {"share": draw(SHARES), "order": order}} if draw(st.booleans()) else {"order": order}
+        within = draw(st.sampled_from([{}, {"within": "2h"}]))
+        found.append({"id": f"r{i}", "when": when, "hedge": draw(st.booleans()), **taken, **within})
+    trials = [
+        {"id": f"e{i}", "when": when, "share": draw(SHARES), "order": draw(ORDERS), "guard": {"max_error_rate": "1%"}}
+        for i, when in enumerate(draw(st.lists(CONDITIONS, max_size=1)))
+    ]
+    document = policy_document(
+        signals=SIGNALS,
+        rules=found,
+        experiments=trials,
+        routes=ROUTES,
+        defaults={"order": draw(ORDERS)},
+        timezone=draw(st.sampled_from(["UTC", "Asia/Shanghai", "Asia/Kathmandu", "America/St_Johns"])),
+        objective=draw(st.sampled_from(["rules", "cost"])),
+    )
+    assume(not problems(document))  # the same condition in two shapes
+    return parse_policy(document)
 
 
 @st.composite
 def decisions(draw: st.DrawFn) -> tuple[Request, Decision, int]:
     asked, which = draw(requests), draw(st.integers(0, len(TOPOLOGIES) - 1))
-    seen, by = draw(snapshots), draw(policies)
+    seen, by = draw(snapshots), draw(policies())
     decision = decide(asked, seen, by, TOPOLOGIES[which], NOW)
     assert decide(asked, seen, by, TOPOLOGIES[which], NOW) == decision
     return asked, decision, which
@@ -95,14 +165,17 @@ def test_decide_is_total_deterministic_and_complete(drawn: tuple[Request, Decisi
     """Never an exception; the same twice; lanes exactly when nothing is shed; every other lane has a reason."""
     _, decision, which = drawn
     assert bool(decision.order) == (decision.shed is None)
-    if decision.deadline_ms is None:
+    assert decision.async_ == (decision.order[:1] == ("batch",))
+    assert (decision.within_s is not None) == ("batch" in decision.order)
+    if decision.granted is None:
         return
+    assert (decision.deadline_ms is None) == decision.async_
     reasons = {item.lane: item.reason for item in decision.rejected}
     assert len(reasons) == len(decision.rejected)
     assert all(reasons.values())
     assert not set(reasons) & set(decision.order)
     assert set(TOPOLOGIES[which].models[MODEL]) <= set(reasons) | set(decision.order)
-    assert 0 < decision.deadline_ms <= 29_000
+    assert decision.deadline_ms is None or 0 < decision.deadline_ms <= 29_000
 
 
 @given(decisions())
@@ -112,7 +185,46 @@ def test_a_tier_never_grants_above_its_cap(drawn: tuple[Request, Decision, int])
     cap = {"vip": Priority.HIGH, "standard": Priority.NORMAL, "internal": Priority.LOW}
     if decision.granted is not None and decision.tier is not None:
         assert decision.granted <= cap[decision.tier]
+        above = decision.asked is not None and decision.asked > cap[decision.tier]
+        assert ("priority" in decision.claims_refused) == above
         assert decision.asked is None or decision.granted <= decision.asked
+
+
+TIMES = st.floats(-4_000, 4_000) | st.sampled_from([0.0, 30.0, 59.9995, 60.0, 60.0001, 119.9, 600.0, 3600.0, 3660.0])
+ODD_TIMES = st.sampled_from([float("inf"), float("-inf"), float("nan"), 0.0, -1e12, 1e18])
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    policies(),
+    st.lists(snapshots, min_size=1, max_size=2),
+    st.sampled_from(TOPOLOGIES),
+    st.lists(st.tuples(requests, TIMES.map(NOW.__add__) | ODD_TIMES, st.integers(0, 1)), min_size=1, max_size=12),
+)
+def test_the_decider_gives_what_decide_gives(
+    by: Policy, seen: list[Snapshot], on: Topology, calls: list[tuple[Request, float, int]]
+) -> None:
+    """Whatever it has kept of earlier requests, times and snapshots."""
+    decider = Decider(by, on)
+    for asked, now, which in calls:
+        snapshot = seen[which % len(seen)]
+        for same in (asked, replace(asked, id=asked.id + "x")):
+            assert decider.decide(same, snapshot, now) == decide(same, snapshot, by, on, now)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    policies(), snapshots, st.sampled_from(TOPOLOGIES), st.lists(requests, min_size=1, max_size=3), st.integers(1, 600)
+)
+def test_what_the_decider_keeps_it_does_not_keep_too_long(
+    by: Policy, seen: Snapshot, on: Topology, asked: list[Request], step_s: int
+) -> None:
+    """Through an hour of points that finish and grow old, at any pace, it never falls behind."""
+    decider = Decider(by, on)
+    for i in range(40):
+        now = NOW - 700 + i * step_s / 3
+        for request in asked:
+            assert decider.decide(request, seen, now) == decide(request, seen, by, on, now)
 
 
 SYNC: list[SyncLane] = list(FULL.sync_lanes(MODEL).values())

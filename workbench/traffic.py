@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,6 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
+
+_ATTEMPT = re.compile(r'\battempt;desc="([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,8 @@ class Answer:
     lane: str | None = None
     rule: str | None = None
     cost_usd: float = 0.0
+    attempts: tuple[str, ...] = ()
+    """The lanes that were tried, in order, as `Server-Timing` tells."""
     body: bytes = b""
     error: str = ""
 
@@ -115,6 +120,7 @@ class Client:
                     lane=response.headers.get("X-Inferlane-Lane"),
                     rule=response.headers.get("X-Inferlane-Rule"),
                     cost_usd=float(response.headers.get("X-Inferlane-Cost-Usd", "0")),
+                    attempts=attempts_in(response.headers.get("Server-Timing", "")),
                     body=body,
                 )
         except (aiohttp.ClientError, TimeoutError) as error:
@@ -163,6 +169,11 @@ class Client:
                 await asyncio.sleep(max(0.0, began + number / per_s - time.perf_counter()))
                 group.create_task(one(call))
         return answers
+
+
+def attempts_in(server_timing: str) -> tuple[str, ...]:
+    """The lanes of a `Server-Timing` header's attempts: `decide;dur=0.1, attempt;desc="dedicated";dur=8.2`."""
+    return tuple(_ATTEMPT.findall(server_timing))
 
 
 def describe(answer: Answer) -> dict[str, Any]:

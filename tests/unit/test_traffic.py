@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from workbench.traffic import Answer, Call, Client, Tally
+from workbench.traffic import Answer, Call, Client, Tally, attempts_in
 
 
 def answer(latency_ms: float, *, status: int = 200, lane: str | None = "dedicated") -> Answer:
@@ -30,6 +30,13 @@ def test_failures_count_apart() -> None:
     assert tally.lanes == {"dedicated": 1}
     assert tally.percentile_ms(100) == 1.0
     assert Tally().percentile_ms(50) == 0.0
+
+
+def test_attempts_are_read_from_server_timing() -> None:
+    """The lanes tried, in order; a decision without an attempt, or no header, is none."""
+    timing = 'decide;dur=0.112, attempt;desc="dedicated";dur=8.20, attempt;desc="serverless";dur=31.5'
+    assert attempts_in(timing) == ("dedicated", "serverless")
+    assert attempts_in("decide;dur=0.1") == attempts_in("") == ()
 
 
 async def serve(delay_s: float = 0.0) -> tuple[TestServer, list[int]]:

@@ -1,0 +1,128 @@
+"""Stacks for drills: a model that sleeps as long as each request says, both lanes, and a policy that a header steers.
+
+The program is the project's own; only the stack's file, the policy and the model's package are the drill's. So a drill
+needs no weights, costs the host next to nothing a request, and can have a service time that suits it.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tarfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from workbench import keys
+from workbench.stack import deployment
+from workbench.stack.cloud import Cloud
+from workbench.stack.deployment import Deployment
+from workbench.stack.layout import Layout, project_root
+
+MODEL = "sleeper"
+PATH = f"/v1/models/{MODEL}/invocations"
+SERVERLESS_FIRST = {"X-Drill-First": "serverless"}
+"""A request with this header tries serverless first, dedicated second; without it, the other way round."""
+
+_CODE = '''"""Sleeps for `sleep_s` of the request and answers with it."""
+import json, time
+
+def model_fn(model_dir):
+    return None
+
+def input_fn(body, content_type):
+    return json.loads(body)
+
+def predict_fn(data, model):
+    time.sleep(data.get("sleep_s", 0.0))
+    return data
+
+def output_fn(prediction, accept):
+    return json.dumps(prediction)
+'''
+_POLICY = """\
+schema: inferlane/policy/v1
+version: drill.1
+defaults: {order: [dedicated, serverless], deadline_ms: 25000}
+rules:
+  - {id: serverless-first, when: {header: {x-drill-first: serverless}}, order: [serverless, dedicated]}
+"""
+
+
+@dataclass(frozen=True)
+class Drill:
+    """A deployed drill stack and a key for its door."""
+
+    deployed: Deployment
+    headers: Mapping[str, str]
+
+    @property
+    def url(self) -> str:
+        """Where requests to the model go."""
+        return self.deployed.url + PATH
+
+    def endpoint(self, lane: str) -> str:
+        """The lane's SageMaker endpoint."""
+        return str(self.deployed.lane(lane, MODEL)["endpoint"])
+
+
+@contextmanager
+def drill(
+    name: str,
+    folder: Path,
+    cloud: Cloud,
+    layout: Layout,
+    client: Callable[[str], Any],
+    *,
+    dedicated: Mapping[str, object],
+    serverless: Mapping[str, object],
+) -> Iterator[Drill]:
+    """Deploy the drill stack `name` from a copy of the program in `folder`, and take it down again.
+
+    `dedicated` and `serverless` are added to the lanes' configuration.
+    """
+    for part in ("infra", "policies"):
+        shutil.copytree(project_root() / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "functions").symlink_to(project_root() / "functions")
+    shutil.copy(project_root() / "Pulumi.yaml", folder)
+    (folder / "policies/drill.yaml").write_text(_POLICY)
+    _package(folder / "sleeper")
+    stack = yaml.safe_load((project_root() / "Pulumi.local.yaml").read_text())
+    stack["config"] |= {
+        "inferlane:policy": "policies/drill.yaml",
+        "inferlane:models": {
+            MODEL: {
+                "package": "sleeper",
+                "dedicated": {
+                    "instance_type": "ml.g5.xlarge",
+                    "min_instances": 1,
+                    "max_instances": 1,
+                    "slots_per_instance": 4,
+                    "bake_s": 0,
+                    **dedicated,
+                },
+                "serverless": {"memory_mb": 1024, "max_concurrency": 8, **serverless},
+            }
+        },
+    }
+    (folder / f"Pulumi.{name}.yaml").write_text(yaml.safe_dump(stack))
+    deployed = deployment.run("up", name, cloud=cloud, layout=layout, project=folder)
+    try:
+        key = keys.create(client("dynamodb"), name, "drill", datetime.now(UTC)).key
+        yield Drill(deployed, {"X-Api-Key": key})
+    finally:
+        deployment.run("destroy", name, cloud=cloud, layout=layout, project=folder)
+
+
+def _package(folder: Path) -> None:
+    (folder / "build").mkdir(parents=True)
+    with tarfile.open(folder / "build/model.tar.gz", "w:gz") as archive:
+        for file, content in (("code/inference.py", _CODE), ("code/requirements.txt", "")):
+            entry = tarfile.TarInfo(file)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content.encode()))

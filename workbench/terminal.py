@@ -61,3 +61,7 @@ class Bar:
             self._progress.advance(self._task)
         else:
             self._progress.update(self._task, advance=1, description=label)
+
+    def label(self, text: str) -> None:
+        """What is being done."""
+        self._progress.update(self._task, description=text)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from functions.core.policy import Policy, PolicyError
-from functions.core.policy_parser import parse_policy
+from functions.core.policy import Policy
+from functions.core.policy_parser import parse_policy, problems
 from workbench.errors import UserError
 from workbench.policy import document
 from workbench.policy.document import Document, Problem, UnreadableError
@@ -45,10 +45,10 @@ def check(source: str) -> Checked:
 
 def check_document(found: Document) -> Checked:
     """Check a document that was read."""
-    try:
-        return Checked(found.name, found, parse_policy(found.value), ())
-    except PolicyError as error:
-        return Checked(found.name, found, None, (found.problem(error.path, error.cause),))
+    errors = problems(found.value)
+    if errors:
+        return Checked(found.name, found, None, tuple(found.problem(error.path, error.cause) for error in errors))
+    return Checked(found.name, found, parse_policy(found.value), ())
 
 
 def load(source: str) -> tuple[Document, Policy]:

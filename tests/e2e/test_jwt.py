@@ -11,18 +11,20 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import urllib3
 import yaml
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from tests.e2e.conftest import PATH
+from tests.e2e.conftest import MODEL, PATH
 from workbench.stack import deployment
 from workbench.stack.cloud import Cloud
 from workbench.stack.deployment import Deployment
@@ -91,35 +93,40 @@ def issuer() -> Iterator[Issuer]:
         server.shutdown()
 
 
+def serverless_project(folder: Path, stack: str, policy: str, changes: Mapping[str, object]) -> Path:
+    """A project of the test's own, whose policy it may write: one stack like `local`, but serverless only."""
+    for name in ("infra", "policies"):
+        shutil.copytree(project_root() / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("functions", "models"):
+        (folder / name).symlink_to(project_root() / name)
+    shutil.copy(project_root() / "Pulumi.yaml", folder)
+    file = yaml.safe_load((project_root() / "Pulumi.local.yaml").read_text())
+    file["config"] |= {"inferlane:stage": "prototype", "inferlane:policy": f"policies/{stack}.yaml", **changes}
+    del file["config"]["inferlane:models"][MODEL]["dedicated"]
+    (folder / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump(file))
+    (folder / f"policies/{stack}.yaml").write_text(policy)
+    return folder
+
+
+POLICY = """\
+schema: inferlane/policy/v1
+version: tokens.1
+tiers: {vip: {max_priority: high}, standard: {max_priority: normal}}
+tenants:
+  - {claim: {client_id: "acme"}, tenant: acme, tier: vip, cost_center: growth}
+  - {claim: {client_id: "shop-*"}, tenant: shop, tier: standard, cost_center: retail}
+defaults: {order: [serverless], unknown: refuse}
+"""
+
+
 @pytest.fixture(scope="module")
 def guarded(
     issuer: Issuer, cloud: Cloud, layout: Layout, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployment]:
-    """A stack like `local`, serverless only, whose door the issuer guards and whose policy knows two clients."""
-    project = tmp_path_factory.mktemp("tokens")
-    for name in ("infra", "policies"):
-        shutil.copytree(project_root() / name, project / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("functions", "models"):
-        (project / name).symlink_to(project_root() / name)
-    shutil.copy(project_root() / "Pulumi.yaml", project)
-    stack = yaml.safe_load((project_root() / "Pulumi.local.yaml").read_text())
-    stack["config"] |= {
-        "inferlane:stage": "prototype",
-        "inferlane:auth": "jwt",
-        "inferlane:jwt": {"issuer": issuer.url, "audience": ["other", AUDIENCE]},
-        "inferlane:policy": "policies/tokens.yaml",
-    }
-    del stack["config"]["inferlane:models"]["moderation"]["dedicated"]
-    (project / f"Pulumi.{STACK}.yaml").write_text(yaml.safe_dump(stack))
-    (project / "policies/tokens.yaml").write_text(
-        "schema: inferlane/policy/v1\n"
-        "version: tokens.1\n"
-        "tiers: {vip: {max_priority: high}, standard: {max_priority: normal}}\n"
-        "tenants:\n"
-        '  - {claim: {client_id: "acme"}, tenant: acme, tier: vip, cost_center: growth}\n'
-        '  - {claim: {client_id: "shop-*"}, tenant: shop, tier: standard, cost_center: retail}\n'
-        "defaults: {order: [serverless], unknown: refuse}\n"
-    )
+    """A stack whose door the issuer guards and whose policy knows two kinds of clients."""
+    jwt = {"issuer": issuer.url, "audience": ["other", AUDIENCE]}
+    changes = {"inferlane:auth": "jwt", "inferlane:jwt": jwt}
+    project = serverless_project(tmp_path_factory.mktemp(STACK), STACK, POLICY, changes)
     yield deployment.run("up", STACK, cloud=cloud, layout=layout, project=project)
     deployment.run("destroy", STACK, cloud=cloud, layout=layout, project=project)
 
@@ -214,3 +221,22 @@ def test_no_token_no_entry(guarded: Deployment) -> None:
     assert call(guarded.url, None).status == 401
     assert call(guarded.url, None, **{"X-Api-Key": "il_" + "x" * 43}).status == 401
     assert HTTP.request("GET", guarded.url + "/healthz").status == 200
+
+
+def test_the_offline_cloud_listens_on_loopback_only(cloud: Cloud, layout: Layout) -> None:
+    """The library that verifies tokens would also have the cloud open a broker's port to the world: it is off."""
+    record = layout.read_record()
+    if record is None:
+        pytest.skip(f"{cloud.endpoint_url} is not a stack of ours")
+    processes = [psutil.Process(process.pid) for process in record.processes]
+    family = [one for process in processes for one in (process, *process.children(recursive=True))]
+    listening = [
+        connection.laddr
+        for process in family
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+
+    assert listening
+    assert {address.ip for address in listening} == {"127.0.0.1"}
+    assert 8883 not in {address.port for address in listening}

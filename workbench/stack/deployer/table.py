@@ -4,7 +4,8 @@ Rows say what AWS wants. Where an endpoint refuses, the refusal is the deploy's 
 that a row can do without, the deploy says so in a notice (`scaling_pause`: scheduled actions; `logs`: a log group taken
 over; `appconfig`: a rollout that goes on). MiniStack 1.5.33 refused nothing of the rows the local stack uses. It stores
 but does not act on: throttling of an HTTP API's stage, IAM policies (unless started with AUTH=true), the dimensions of
-an alarm, and the architecture and runtime of a function (it runs on MiniStack's own interpreter).
+an alarm, a profile's validators (the deployer asks them itself: `appconfig`), and the architecture and runtime of a
+function (it runs on MiniStack's own interpreter).
 """
 
 from __future__ import annotations

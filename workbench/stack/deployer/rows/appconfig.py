@@ -88,14 +88,20 @@ def _ask(instance: Instance, function: str, event: Mapping[str, object]) -> None
     answer = instance.cloud.call("lambda", "invoke", {"FunctionName": function, "Payload": json.dumps(event).encode()})
     if not answer.get("FunctionError"):
         return
-    said = cast(_Stream, answer["Payload"]).read().decode(errors="replace")
-    try:
-        cause = str(mapping(json.loads(said)).get("errorMessage") or said)
-    except ValueError:
-        cause = said
+    cause = _error_message(cast(_Stream, answer["Payload"]).read().decode(errors="replace"))
     lines = "; ".join(line.strip() for line in cause.splitlines() if line.strip())
     operation = "appconfig.create_hosted_configuration_version"
     raise CloudError(operation, f"refused by its validator {function.split(':function:')[-1]}: {lines}", "BadRequest")
+
+
+def _error_message(payload: str) -> str:
+    """What a function raised, from Lambda's error document; anything else as it is."""
+    try:
+        document = json.loads(payload)
+    except ValueError:
+        return payload
+    message = document.get("errorMessage") if isinstance(document, dict) else None
+    return str(message or payload)
 
 
 ROWS = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
+from os import urandom
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,11 @@ from functions.core.topology import Topology, TopologyError
 from functions.settings import METRICS_NAMESPACE, AuthorizerSettings, RouterSettings, SettingsError
 
 if TYPE_CHECKING:
-    from functions.ports import KeyStore, Log, Telemetry
+    from botocore.session import Session
+
+    from functions.aws.cloudwatch import CloudWatchSignals
+    from functions.core.snapshot import Snapshot
+    from functions.ports import FailureMarks, KeyStore, Log, SignalSource, Telemetry
     from functions.router import Router
 
 
@@ -57,6 +62,7 @@ def route_parts(settings: RouterSettings) -> RouteParts:
     from functions.aws.cloudwatch import CloudWatchSignals
     from functions.aws.sagemaker_runtime import SageMakerRuntime
     from functions.aws.telemetry import PowertoolsTelemetry
+    from functions.carry import carried
     from functions.router import Router
 
     logger = Logger(service="route")
@@ -66,27 +72,49 @@ def route_parts(settings: RouterSettings) -> RouteParts:
     if credentials is None:
         raise SettingsError("no AWS credentials in the environment")
     topology = read_topology(settings.topology_file)
-    router = Router(
-        topology,
-        AppConfigPolicies(
-            clients.appconfigdata(session),
-            application=settings.policy_application,
-            environment=settings.policy_environment,
-            profile=settings.policy_profile,
-            ttl_s=settings.policy_ttl_s,
-            log=logger,
-        ),
-        CloudWatchSignals(
-            clients.cloudwatch(session),
-            topology,
-            period_s=settings.metric_period_s,
-            ttl_s=settings.snapshot_ttl_s,
-            log=logger,
-        ),
-        SageMakerRuntime(settings.region, credentials, settings.sagemaker_runtime_url),
-        SystemClock(),
+    policies = AppConfigPolicies(
+        clients.appconfigdata(session),
+        application=settings.policy_application,
+        environment=settings.policy_environment,
+        profile=settings.policy_profile,
+        ttl_s=settings.policy_ttl_s,
+        log=logger,
     )
+
+    def carry(fresh: Snapshot, last: Snapshot | None, now: float) -> Snapshot:
+        policy = policies.policy(now)
+        return carried(fresh, last, {} if policy is None else policy.signals, now)
+
+    metrics = CloudWatchSignals(
+        clients.cloudwatch(session),
+        topology,
+        period_s=settings.metric_period_s,
+        ttl_s=settings.snapshot_ttl_s,
+        log=logger,
+        carry=carry,
+    )
+    signals, marks = _shared(settings, session, metrics, logger)
+    runtime = SageMakerRuntime(settings.region, credentials, settings.sagemaker_runtime_url)
+    router = Router(topology, policies, signals, runtime, SystemClock(), marks)
     return RouteParts(router, PowertoolsTelemetry(settings.stack, METRICS_NAMESPACE), logger)
+
+
+def _shared(
+    settings: RouterSettings, session: Session, metrics: CloudWatchSignals, log: Log
+) -> tuple[SignalSource, FailureMarks | None]:
+    """Where snapshot and failure marks come from: shared through a table where there is one, else each for itself."""
+    if settings.snapshot_table is None:
+        return metrics, None
+    from functions.aws import clients
+    from functions.aws.failure_marks import SharedMarks
+    from functions.aws.snapshot_store import SharedSignals
+
+    client, owner = clients.dynamodb_beside(session), urandom(8).hex()
+    table = settings.snapshot_table
+    return (
+        SharedSignals(client, table, metrics.read, owner=owner, ttl_s=settings.snapshot_ttl_s, log=log),
+        SharedMarks(client, table, owner=owner, log=log),
+    )
 
 
 def authorize_parts(settings: AuthorizerSettings) -> AuthorizeParts:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import Final
 
-from functions.core.breaker import Breaker, Verdict, merged, recent, verdict
+from functions.core.breaker import Breaker, Verdict, merged, verdict
 from functions.core.budgets import HEDGE_SHARE, Budget
 from functions.core.estimates import Prediction
 from functions.core.outcome import Kind
@@ -35,7 +35,7 @@ _CLOSED: Final = Breaker()
 class Alone:
     """No other instances to share marks with (see `ports.FailureMarks`)."""
 
-    def marks(self, now: float) -> Mapping[LaneKey, tuple[float, ...]]:  # noqa: ARG002 - the protocol's shape
+    def marks(self, now: float, *, urgent: bool) -> Mapping[LaneKey, Sequence[float]]:  # noqa: ARG002 - the port's shape
         """None."""
         return {}
 
@@ -61,7 +61,7 @@ class Health:
 
     def seen(self, snapshot: Snapshot, now: float) -> Snapshot:
         """The snapshot with what this instance knows better."""
-        self._marks = self._shared.marks(now)
+        self._marks = self._shared.marks(now, urgent=bool(self._breakers))
         if self._breakers or self._marks:
             snapshot = self._with_breakers(snapshot, self._states(now))
         own = +self._in_flight
@@ -129,8 +129,7 @@ class Health:
             if attempt is not None and attempt.kind in _TIMED:
                 self._sketches[key].add(attempt.duration_s, self._clock.monotonic())
             before = self._breakers.get(key, _CLOSED)
-            marked = bool(found is Verdict.FAILED and recent(self._marks.get(key, ()), before, now))
-            after = before.record(found, now, probe=ticket.probe, marked=marked)
+            after = before.record(found, now, probe=ticket.probe)
             self._keep(key, after)
             if after.opened_at == now and found is Verdict.FAILED:
                 self._opened[key] = now

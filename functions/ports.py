@@ -55,8 +55,11 @@ class SignalSource(Protocol):
 class FailureMarks(Protocol):
     """Which lanes other instances found broken. Neither method raises: without marks each instance learns alone."""
 
-    def marks(self, now: float) -> Mapping[LaneKey, Sequence[float]]:
-        """When each other instance last opened a lane's breaker (Unix seconds), as of a few seconds ago."""
+    def marks(self, now: float, *, urgent: bool) -> Mapping[LaneKey, Sequence[float]]:
+        """When each other instance last opened a lane's breaker (Unix seconds), as of some seconds ago.
+
+        `urgent`: a lane fails here, so that it matters what the others know; else an older reading will do.
+        """
         ...
 
     def publish(self, opened: Mapping[LaneKey, float], now: float) -> None:

@@ -45,6 +45,9 @@ _CALL_PERIOD_S: Final = 60
 """Invocation metrics are published each minute, whatever MetricsConfig says of utilization."""
 
 
+Carry = Callable[[Snapshot, "Snapshot | None", float], Snapshot]
+
+
 class CloudWatchError(Exception):
     """A reading failed; the cause is chained."""
 
@@ -81,15 +84,30 @@ class CloudWatchSignals:
         period_s: int,
         ttl_s: float,
         log: Log,
+        carry: Carry | None = None,
     ) -> None:
-        """`client` is made at the first reading. `period_s` is the utilization metrics' period."""
+        """`client` is made at the first reading. `period_s` is the utilization metrics' period.
+
+        `carry(fresh, last, now)` completes a reading with what the last one knew.
+        """
         self._client = client
+        self._carry = carry
+        self._last: Snapshot | None = None
         self._queries = list(_queries(topology, period_s))
-        self._kept = LastGood(self._read, ttl_s, lambda error: _warn(log, error))
+        self._kept = LastGood(self._next, ttl_s, lambda error: _warn(log, error))
 
     def snapshot(self, now: float) -> Snapshot:
         """The newest reading (see `ports.SignalSource`)."""
         return self._kept.get(now) or Snapshot(None)
+
+    def read(self, now: float, last: Snapshot | None) -> Snapshot:
+        """A new reading. Raises what the client does, or `CloudWatchError`."""
+        fresh = self._read(now)
+        return fresh if self._carry is None else self._carry(fresh, last, now)
+
+    def _next(self, now: float) -> Snapshot:
+        self._last = self.read(now, self._last)
+        return self._last
 
     def _read(self, now: float) -> Snapshot:
         raw: dict[tuple[str, str], dict[str, Series]] = defaultdict(dict)

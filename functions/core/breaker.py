@@ -11,9 +11,9 @@ that is unknown), so that a caller with a 20 ms deadline cannot open it for ever
 4xx, shows that the lane works. Throttles, not-ready, busy and too-large say nothing of its health: the lane is there
 and full, and the next request may fit. A probe that says nothing is over, and the next attempt is the probe.
 
-Marks: instances tell each other which lanes they opened (`merged`). One other's mark means that the first failure
-here opens too; marks of two others open at once, since one instance may be the one whose network is broken. A mark
-speaks for as long as a first opening lasts and is then put to this instance's own probe.
+Marks: instances tell each other which lanes they opened (`merged`). One other's mark and one failure here open; marks
+of two others open at once: one instance alone may be the one whose network is broken. A mark speaks for half a minute,
+and this instance's own answered probe outweighs it.
 """
 
 from __future__ import annotations
@@ -105,16 +105,8 @@ class Breaker:
             return self, False
         return replace(self, probe_at=now), True
 
-    def record(
-        self,
-        verdict: Verdict,
-        now: float,
-        *,
-        probe: bool = False,
-        marked: bool = False,
-        rules: BreakerRules = RULES,
-    ) -> Breaker:
-        """After an attempt. `probe`: it was let through half-open. `marked`: another has opened the lane of late."""
+    def record(self, verdict: Verdict, now: float, *, probe: bool = False, rules: BreakerRules = RULES) -> Breaker:
+        """After an attempt. `probe`: it was let through half-open."""
         if self.opened_at is not None:
             return self._probed(verdict, now, rules) if probe and self.probe_at is not None else self
         if verdict is Verdict.NOTHING or (verdict is Verdict.ANSWERED and not self.history):
@@ -123,7 +115,7 @@ class Breaker:
         answered, failed = sum(item[1] for item in history), sum(item[2] for item in history)
         if verdict is Verdict.ANSWERED:
             return replace(self, history=history if failed else ())
-        if marked or (failed >= rules.failures and failed >= rules.share * (answered + failed)):
+        if failed >= rules.failures and failed >= rules.share * (answered + failed):
             return Breaker(opened_at=now, open_s=rules.open_s, healthy_at=self.healthy_at)
         return replace(self, history=history)
 
@@ -158,16 +150,12 @@ def verdict(kind: Kind, timeout_s: float, p99_s: float | None) -> Verdict:
     return Verdict.NOTHING if kind is Kind.TIMEOUT and timeout_s < fair_s else Verdict.FAILED
 
 
-def recent(marks: Sequence[float], breaker: Breaker, now: float, rules: BreakerRules = RULES) -> list[float]:
-    """Others' marks (when each opened the lane) that still speak: of the window, and younger than our own proof."""
-    return [at for at in marks if abs(now - at) < rules.window_s and at > breaker.healthy_at]
-
-
 def merged(breaker: Breaker, marks: Sequence[float], now: float, rules: BreakerRules = RULES) -> Breaker:
-    """The breaker in the light of other instances' marks: opened when two of them say so."""
-    if breaker.opened_at is not None:
+    """The breaker in the light of when other instances opened the lane: their marks can open it, never close it."""
+    if breaker.opened_at is not None or not marks:
         return breaker
-    speaking = recent(marks, breaker, now, rules)
-    if len(speaking) < 2:
+    speaking = [at for at in marks if abs(now - at) < rules.window_s and at > breaker.healthy_at]
+    failed_here = any(item[2] for item in breaker.history if 0 <= now - item[0] < rules.window_s)
+    if len(speaking) < (1 if failed_here else 2):
         return breaker
     return Breaker(opened_at=min(max(speaking), now), open_s=rules.open_s, healthy_at=breaker.healthy_at)

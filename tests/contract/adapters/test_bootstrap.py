@@ -85,10 +85,15 @@ def test_a_missing_or_broken_topology_names_its_file(tmp_path: Path) -> None:
         read_topology(file)
 
 
-def test_a_request_goes_all_the_way(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Policy from AppConfig, metrics unreadable, the model's answer back: nothing of it slows or fails the request."""
+@pytest.mark.parametrize(("table", "unreadable"), [("", 1), ("snap", 3)], ids=["alone", "shared"])
+def test_a_request_goes_all_the_way(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, table: str, unreadable: int
+) -> None:
+    """Policy from AppConfig, all else unreadable (metrics, or shared snapshot, metrics and marks), the model's answer
+    back: nothing of it slows or fails the request."""
     verdict = Reply(200, b'{"label":"ok"}', {"content-type": "application/json"})
-    script = [SESSION, configuration(document("7")), Reply(500, b"{}"), verdict]
+    script = [SESSION, configuration(document("7")), *[Reply(500, b"{}")] * unreadable, verdict]
+    environment["INFERLANE_SNAPSHOT_TABLE"] = table
     with Stub(*script) as stub, redirect_stdout(io.StringIO()) as out:
         use(monkeypatch, stub.url)
         parts = route_parts(read_router(environment | {"AWS_ENDPOINT_URL": stub.url}))
@@ -99,7 +104,7 @@ def test_a_request_goes_all_the_way(environment: dict[str, str], monkeypatch: py
     assert first["body"] == '{"label":"ok"}'
     assert first["headers"]["x-inferlane-policy"] == "7"  # type: ignore[index]
     assert paths[0] == "/configurationsessions"
-    assert len(paths) == 5, "the second request asked AWS for nothing but the answer"
+    assert len(paths) == 4 + unreadable, "the second request asked AWS for nothing but the answer"
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert sum("_aws" in line for line in lines) == 2
 

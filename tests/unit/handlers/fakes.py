@@ -215,7 +215,7 @@ class FakeMarks:
     others: dict[LaneKey, Sequence[float]] = field(default_factory=dict)
     published: list[Mapping[LaneKey, float]] = field(default_factory=list)
 
-    def marks(self, now: float) -> Mapping[LaneKey, Sequence[float]]:
+    def marks(self, now: float, *, urgent: bool) -> Mapping[LaneKey, Sequence[float]]:
         return self.others
 
     def publish(self, opened: Mapping[LaneKey, float], now: float) -> None:

@@ -90,6 +90,7 @@ def test_others_marks_are_taken_in() -> None:
     other.marks.others = {KEY: [NOW - 1]}
     assert other.breaker() == "closed"
     other.attempt(Kind.UNREACHABLE)
+    assert other.health.seen(IDLE, other.clock.now()) is not IDLE
     assert other.breaker() == "open"
 
 
@@ -157,4 +158,4 @@ def test_alone_there_is_nobody_to_tell() -> None:
     """No marks in, none out."""
     alone = Alone()
     alone.publish({KEY: NOW}, NOW)
-    assert alone.marks(NOW) == {}
+    assert alone.marks(NOW, urgent=True) == {}

@@ -37,7 +37,7 @@ class RouterSettings:
     sagemaker_runtime_url: str | None = None
     """Base URL of the SageMaker runtime; None means the region's public endpoint."""
     snapshot_table: str | None = None
-    """DynamoDB table (partition key `pk`) through which instances share snapshot and failure marks; None: each alone."""
+    """DynamoDB table (partition key `pk`) by which instances share snapshot and failure marks; None: each is alone."""
 
 
 @dataclass(frozen=True, slots=True)

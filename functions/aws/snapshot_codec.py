@@ -45,20 +45,18 @@ def decode(body: bytes) -> Snapshot:
     """The snapshot. Raises `CodecError`."""
     try:
         unpacked = zlib.decompressobj()
-        text = unpacked.decompress(body, _LARGEST)
-        if not unpacked.eof:
-            raise CodecError("not a shared snapshot: cut off, or too large")
-        document = json.loads(text)
+        document = json.loads(unpacked.decompress(body, _LARGEST))
         bare = Snapshot.from_json(document["snapshot"])
         series = {
             model: {lane: {name: _series(value) for name, value in names.items()} for lane, names in lanes.items()}
             for model, lanes in document["series"].items()
         }
-        return replace(bare, models={name: _with(state, series.get(name, {})) for name, state in bare.models.items()})
-    except CodecError:
-        raise
+        whole = unpacked.eof
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, zlib.error) as error:
         raise CodecError(f"not a shared snapshot: {type(error).__name__}") from error
+    if not whole:
+        raise CodecError("not a shared snapshot: cut off")
+    return replace(bare, models={name: _with(state, series.get(name, {})) for name, state in bare.models.items()})
 
 
 def _with(state: ModelState, series: Mapping[str, Mapping[str, Series]]) -> ModelState:

@@ -6,6 +6,7 @@ capped at normal. `problems` finds every error in one look, `parse_policy` raise
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, tzinfo
 from typing import Final
@@ -199,7 +200,7 @@ def _claims(fields: Fields) -> tuple[tuple[str, str], ...]:
 def _signal(signals: Fields, name: str, notes: Problems) -> Signal:
     fields = signals.fields(name)
     notes.only(fields, ("lane", "metric", "above", "for", "until_below", "until_for"))
-    above = notes.attempt(0.0, fields.number, "above")
+    above = notes.attempt(math.inf, fields.number, "above")
     for_s = notes.attempt(1.0, _duration, fields, "for")
     until_below = notes.attempt(above, fields.number_or, "until_below", above)
     if until_below > above:

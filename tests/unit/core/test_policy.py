@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from functions.core.conditions import LocalTime
+from functions.core.outlook import local_time
+from functions.core.patterns import covers, wildcard_match
 from functions.core.policy import Policy, PolicyError
-from functions.core.policy_parser import parse_policy
+from functions.core.policy_parser import parse_policy, problems
 from functions.core.request import Priority
-from tests.unit.core.builders import policy, policy_document
+from tests.unit.core.builders import NOW, policy, policy_document, rules
 
 POLICIES = Path(__file__).parents[3] / "policies"
 SIGNAL = {"lane": "dedicated", "metric": "cpu_percent", "above": 85, "for": "5m", "until_below": 70, "until_for": "3m"}
@@ -56,9 +60,20 @@ def test_routes_are_tried_in_order_and_the_built_in_one_last() -> None:
     assert [parsed.model_of(path) for path in ("/a/m", "/b", "/b/c/d", "/a/b/c")] == ["m", "y", "y", "x"]
 
 
-@pytest.mark.parametrize(
-    ("parts", "place", "cause"),
-    [
+SPLIT = {"share": "10%", "order": ["serverless"]}
+TRIAL_WITHOUT = {"id": "t", "order": ["batch"]}
+TRIAL = {**TRIAL_WITHOUT, "share": "50%", "guard": {"max_error_rate": "1%"}}
+
+
+def trial(**parts: object) -> dict[str, object]:
+    return {"experiments": [{**TRIAL, **parts}]}
+
+
+def tenants(*identities: str) -> dict[str, object]:
+    return {"tenants": [{"identity": identity, "tenant": "t", "tier": "vip"} for identity in identities]}
+
+
+REFUSED: list[tuple[dict[str, object], str, str]] = [
         ({"rulez": []}, "rulez", "unknown key"),
         ({"objective": "speed"}, "objective", "unknown objective 'speed'"),
         ({"version": 1}, "version", "expected text, found a number"),
@@ -104,14 +119,159 @@ def test_routes_are_tried_in_order_and_the_built_in_one_last() -> None:
         (when(all=[]), "rules[0].when.all", "at least one condition"),
         (when(any=[{"tenant": "a"}, {"colour": 1}]), "rules[0].when.any[1].colour", "unknown key"),
         (when(**{"not": {"tier": "gold"}}), "rules[0].when.not.tier", "unknown tier"),
-    ],
-)
+        ({"timezone": "Mars/Base"}, "timezone", "unknown time zone 'Mars/Base'"),
+        ({"timezone": "Asia"}, "timezone", "unknown time zone 'Asia'"),
+        ({"routes": [{"path": "/a", "model": "m", "prefer": "sync"}]}, "routes[0].prefer", "unknown preference"),
+        ({"routes": [{"path": "/a", "model": {"from": "m"}}]}, "routes[0].model.from", "unknown key"),
+        ({"routes": [{"path": "/a", "model": {}}]}, "routes[0].model", "'from_body' is missing"),
+        ({"routes": [{"path": "/a", "model": "m"}] * 2}, "routes[1].path", "never reached: routes[0]"),
+        ({"routes": [{"path": "/{a}/{a}", "model": "m"}]}, "routes[0].path", "captured twice"),
+        ({"routes": [{"path": "/a*", "model": "m"}]}, "routes[0].path", "must be literal"),
+        (rule(hedge="yes"), "rules[0].hedge", "true or false"),
+        (rule(id="a/b"), "rules[0].id", "reserved"),
+        (rule(split=SPLIT), "rules[0].order", "either order or split"),
+        ({"rules": [{"id": "r", "split": {"share": "10%"}}]}, "rules[0].split", "'order' is missing"),
+        ({"rules": [{"id": "r", "split": {**SPLIT, "share": "101%"}}]}, "rules[0].split.share", "between 0% and 100%"),
+        ({"rules": [{"id": "r", "split": {**SPLIT, "share": "-1%"}}]}, "rules[0].split.share", "a percentage such as"),
+        ({"rules": [{"id": "r", "split": {**SPLIT, "share": 10}}]}, "rules[0].split.share", "found a number"),
+        ({"rules": [{"id": "r", "split": {**SPLIT, "by": "x"}}]}, "rules[0].split.by", "unknown key"),
+        (when(clock={"from": "02:00"}), "rules[0].when.clock", "'to' is missing"),
+        (when(clock={"from": "02:00", "to": "02:00"}), "rules[0].when.clock", "the same time"),
+        (when(clock={"from": "00:00", "to": "24:00"}), "rules[0].when.clock", "the same time"),
+        (when(clock={"from": "24:01", "to": "05:00"}), "rules[0].when.clock.from", "in quotes"),
+        (when(clock={"from": 1320, "to": "05:00"}), "rules[0].when.clock.from", "in quotes"),
+        (when(clock={"from": "02:00", "to": "05:00", "zone": "UTC"}), "rules[0].when.clock.zone", "unknown key"),
+        (when(weekday=["Sat"]), "rules[0].when.weekday[0]", "unknown weekday 'Sat'"),
+        (when(weekday=[]), "rules[0].when.weekday", "at least one of mon"),
+        (when(breaker={"lane": "dedicated"}), "rules[0].when.breaker", "'is' is missing"),
+        (when(breaker={"lane": "dedicated", "is": "ajar"}), "rules[0].when.breaker.is", "unknown state"),
+        (when(breaker={"lane": "dedicated", "is": "open", "x": 1}), "rules[0].when.breaker.x", "unknown key"),
+        (when(load={"lane": "dedicated", "over": 1}), "rules[0].when.load.over", "unknown key"),
+        (when(deadline_ms={"above": "29s"}), "rules[0].when.deadline_ms", "never holds"),
+        (when(deadline_ms={"at_least": 29_001}), "rules[0].when.deadline_ms", "never holds"),
+        (when(header={"X-Api-Key": "x"}), "rules[0].when.header.X-Api-Key", "credentials"),
+        (when(header={"Cookie": "x"}), "rules[0].when.header.Cookie", "credentials"),
+        (trial(guard={}), "experiments[0].guard", "expected one of max_error_rate"),
+        (trial(guard={"max_cost": "1%"}), "experiments[0].guard.max_cost", "unknown key"),
+        ({"experiments": [{**TRIAL_WITHOUT, "share": "50%"}]}, "experiments[0]", "'guard' is missing"),
+        ({"experiments": [{**TRIAL_WITHOUT, "guard": {"max_late_rate": "1%"}}]}, "experiments[0]", "'share' is missing"),
+        ({**rule(id="t"), **trial()}, "experiments[0].id", "given twice (first at rules[0])"),
+        ({"rules": [{"id": "a", "order": ["dedicated"]}, {"id": "b", "when": {"tier": "vip"}, "order": ["dedicated"]}]},
+         "rules[1]", "rule 'a' before it has no condition"),
+        ({"rules": [{"id": f"r{i}", "when": {"tier": "vip"}, "order": ["dedicated"]} for i in range(2)]},
+         "rules[1].when", "rule 'r0' has the same condition"),
+        (tenants("arn:*", "arn:aws:iam::1:role/x"), "tenants[1]", "never reached: tenants[0] covers it"),
+        (tenants("a?c", "abc"), "tenants[1]", "never reached"),
+        ({"tenants": [{"claim": {"a": "*"}, "tenant": "t", "tier": "vip"},
+                      {"claim": {"a": "x", "b": "y"}, "tenant": "u", "tier": "vip"}]}, "tenants[1]", "never reached"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("parts", "place", "cause"), REFUSED)
 def test_a_wrong_document_is_refused_with_place_and_cause(parts: dict[str, object], place: str, cause: str) -> None:
     """The message begins with the key's path and says what is wrong."""
     with pytest.raises(PolicyError) as refused:
         policy(**parts)
     assert str(refused.value).startswith(f"{place}: ")
     assert cause in str(refused.value)
+
+
+def test_all_errors_are_found_at_once_and_in_the_documents_order() -> None:
+    """One look names every mistake, none twice, none that follows from another."""
+    document = {
+        "rules": [
+            {"id": "a", "when": {"tier": "gold", "bytes": {"above": "2XB"}, "colour": 1}, "order": ["gpu"], "hedge": 1},
+            {"id": "b", "order": ["dedicated"], "split": {"share": "200%", "order": []}},
+            "c",
+        ],
+        "schema": "inferlane/policy/v1",
+        "signals": {"s": {**SIGNAL, "above": "hot", "until_for": "2h", "lane": "gpu"}},
+        "tiers": {"vip": {}, "low": {"max_priority": "none", "x": 1}},
+        "tenants": [{"identity": "a", "api_key": "b", "tier": "x"}],
+        "defaults": {"tier": "gold", "deadline_ms": 0, "unknown": "ask", "order": 1},
+        "experiments": {},
+        "routes": [{"path": "/a"}, {"path": "b"}],
+        "objective": "speed",
+        "version": 7,
+    }
+    assert [str(error).partition(": ")[0] for error in problems(document)] == [
+        "rules[0].when.tier",
+        "rules[0].when.bytes.above",
+        "rules[0].when.colour",
+        "rules[0].order[0]",
+        "rules[0].hedge",
+        "rules[1].order",
+        "rules[1].split.share",
+        "rules[1].split.order",
+        "rules[2]",
+        "signals.s.lane",
+        "signals.s.above",
+        "signals.s.until_for",
+        "tiers.vip",
+        "tiers.low.max_priority",
+        "tiers.low.x",
+        "tenants[0].tier",
+        "tenants[0]",
+        "tenants[0]",
+        "defaults.tier",
+        "defaults.deadline_ms",
+        "defaults.unknown",
+        "defaults.order",
+        "experiments",
+        "routes[0]",
+        "routes[1].path",
+        "objective",
+        "version",
+    ]
+    with pytest.raises(PolicyError, match=r"^rules\[0\]\.when\.tier"):
+        parse_policy(document)
+
+
+@pytest.mark.parametrize(
+    "identities",
+    [("abc", "a*"), ("a?", "a*"), ("a*b", "a*"), ("*a", "a*"), ("a*c", "ab"), ("?", "*"), ("a", "b")],
+)
+def test_a_tenants_pattern_that_still_catches_something_is_fine(identities: tuple[str, str]) -> None:
+    """Only what an earlier pattern wholly covers is never reached."""
+    assert problems(policy_document(**tenants(*identities))) == []
+
+
+GLOBS = st.text("ab*?", max_size=5)
+
+
+@given(GLOBS, GLOBS)
+def test_covering_is_what_matching_says(wide: str, narrow: str) -> None:
+    """Over every text of up to five of a, b and a third letter, and one that the answer depends on."""
+    texts = ["".join(letters) for n in range(6) for letters in itertools.product("abz", repeat=n)]
+    told = all(wildcard_match(wide, text) for text in texts if wildcard_match(narrow, text))
+    if covers(wide, narrow):
+        assert told
+    elif len(wide) + len(narrow) <= 5:
+        assert not told
+
+
+def test_splits_with_one_condition_are_not_unreachable() -> None:
+    """Three weights over the same requests; only a rule that takes all ends it."""
+    weights = [{"id": f"w{i}", "when": {"tier": "vip"}, "split": SPLIT} for i in range(3)]
+    last = {"id": "rest", "when": {"tier": "vip"}, "order": ["dedicated"]}
+    assert problems(policy_document(rules=[*weights, last])) == []
+    again = problems(policy_document(rules=[*weights, last, {**last, "id": "again"}]))
+    assert [str(error) for error in again] == ["rules[4].when: never reached: rule 'rest' has the same condition"]
+
+
+def test_the_same_condition_in_another_order_is_the_same() -> None:
+    """Keys and parts of all and any have no order."""
+    first = {"tier": "vip", "any": [{"model": "a"}, {"not": {"model": "b"}}]}
+    second = {"all": [{"any": [{"not": {"model": "b"}}, {"model": "a"}]}, {"tier": "vip"}, {}]}
+    found = problems(policy_document(rules=rules((first, ["dedicated"]), (second, ["serverless"]))))
+    assert [error.cause for error in found] == ["never reached: rule 'r0' has the same condition"]
+
+
+def test_a_policys_time_zone_comes_with_its_data() -> None:
+    """Deciding reads no file; UTC needs none at all."""
+    assert local_time(NOW, policy(timezone="Asia/Shanghai").zone) == LocalTime(0, 9 * 60)
+    assert local_time(NOW, policy().zone) == LocalTime(0, 60)
+    assert local_time(1e300, policy().zone) is None
 
 
 @pytest.mark.parametrize("document", [None, [], "x", {}, {"schema": "inferlane/policy/v2"}, {1: 2}])
@@ -143,6 +303,7 @@ json_like = st.recursive(
     max_leaves=8,
 )
 KEYS = [
+    *("experiments", "share", "split", "guard", "clock", "weekday", "breaker", "from", "to", "hedge", "prefer", "all"),
     *("schema", "version", "defaults", "routes", "tiers", "tenants", "signals", "rules", "order", "when", "id", "path"),
     *("model", "lane", "metric", "above", "for", "load", "any", "not", "priority", "bytes", "header"),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.core.decide import decide
@@ -126,8 +126,8 @@ ROUTES = [
 
 
 @st.composite
-def policies(draw: st.DrawFn) -> Policy:
-    """A valid policy of a few rules, some of which take a share, and perhaps an experiment."""
+def policy_documents(draw: st.DrawFn) -> dict[str, object]:
+    """A few rules, some of which take a share, and perhaps an experiment; nearly always valid."""
     found: list[dict[str, object]] = []
     for i, when in enumerate(draw(st.lists(CONDITIONS, max_size=4, unique_by=repr))):
         order = draw(ORDERS)
@@ -138,7 +138,7 @@ def policies(draw: st.DrawFn) -> Policy:
         {"id": f"e{i}", "when": when, "share": draw(SHARES), "order": draw(ORDERS), "guard": {"max_error_rate": "1%"}}
         for i, when in enumerate(draw(st.lists(CONDITIONS, max_size=1)))
     ]
-    document = policy_document(
+    return policy_document(
         signals=SIGNALS,
         rules=found,
         experiments=trials,
@@ -147,14 +147,15 @@ def policies(draw: st.DrawFn) -> Policy:
         timezone=draw(st.sampled_from(["UTC", "Asia/Shanghai", "Asia/Kathmandu", "America/St_Johns"])),
         objective=draw(st.sampled_from(["rules", "cost"])),
     )
-    assume(not problems(document))  # the same condition in two shapes
-    return parse_policy(document)
+
+
+policies = policy_documents().filter(lambda document: not problems(document)).map(parse_policy)
 
 
 @st.composite
 def decisions(draw: st.DrawFn) -> tuple[Request, Decision, int]:
     asked, which = draw(requests), draw(st.integers(0, len(TOPOLOGIES) - 1))
-    seen, by = draw(snapshots), draw(policies())
+    seen, by = draw(snapshots), draw(policies)
     decision = decide(asked, seen, by, TOPOLOGIES[which], NOW)
     assert decide(asked, seen, by, TOPOLOGIES[which], NOW) == decision
     return asked, decision, which
@@ -196,7 +197,7 @@ ODD_TIMES = st.sampled_from([float("inf"), float("-inf"), float("nan"), 0.0, -1e
 
 @settings(max_examples=200, deadline=None)
 @given(
-    policies(),
+    policies,
     st.lists(snapshots, min_size=1, max_size=2),
     st.sampled_from(TOPOLOGIES),
     st.lists(st.tuples(requests, TIMES.map(NOW.__add__) | ODD_TIMES, st.integers(0, 1)), min_size=1, max_size=12),
@@ -214,7 +215,7 @@ def test_the_decider_gives_what_decide_gives(
 
 @settings(max_examples=50, deadline=None)
 @given(
-    policies(), snapshots, st.sampled_from(TOPOLOGIES), st.lists(requests, min_size=1, max_size=3), st.integers(1, 600)
+    policies, snapshots, st.sampled_from(TOPOLOGIES), st.lists(requests, min_size=1, max_size=3), st.integers(1, 600)
 )
 def test_what_the_decider_keeps_it_does_not_keep_too_long(
     by: Policy, seen: Snapshot, on: Topology, asked: list[Request], step_s: int

@@ -154,7 +154,7 @@ REFUSED: list[tuple[dict[str, object], str, str]] = [
         (trial(guard={}), "experiments[0].guard", "expected one of max_error_rate"),
         (trial(guard={"max_cost": "1%"}), "experiments[0].guard.max_cost", "unknown key"),
         ({"experiments": [{**TRIAL_WITHOUT, "share": "50%"}]}, "experiments[0]", "'guard' is missing"),
-        ({"experiments": [{**TRIAL_WITHOUT, "guard": {"max_late_rate": "1%"}}]}, "experiments[0]", "'share' is missing"),
+        ({"experiments": [{**TRIAL_WITHOUT, "guard": {"max_late_rate": "1%"}}]}, "experiments[0]", "'share' is"),
         ({**rule(id="t"), **trial()}, "experiments[0].id", "given twice (first at rules[0])"),
         ({"rules": [{"id": "a", "order": ["dedicated"]}, {"id": "b", "when": {"tier": "vip"}, "order": ["dedicated"]}]},
          "rules[1]", "rule 'a' before it has no condition"),

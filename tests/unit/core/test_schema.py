@@ -7,7 +7,7 @@ import json
 import runpy
 from pathlib import Path
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]  # its stubs are a package of their own, for one test
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings

@@ -26,7 +26,7 @@ class SnapshotTableArgs:
 
 
 class SnapshotTable(pulumi.ComponentResource):
-    """A DynamoDB table of one item and a few marks, paid by the request."""
+    """A DynamoDB table of a few items, paid by the request."""
 
     table: aws.dynamodb.Table
     grants: tuple[iam.Allow, ...]

@@ -159,6 +159,7 @@ def test_a_valid_token_is_its_clients(guarded: Deployment, issuer: Issuer, clien
     made = decision(client, answer.headers["x-request-id"])
     assert (made["tenant"], made["tier"], made["cost_center"]) == ("acme", "vip", "growth")
     assert made["priority"] == {"asked": "high", "granted": "high"}
+    assert made["claims_refused"] == []
 
 
 def test_a_wish_beyond_the_tier_is_granted_at_its_cap(
@@ -172,6 +173,7 @@ def test_a_wish_beyond_the_tier_is_granted_at_its_cap(
     made = decision(client, answer.headers["x-request-id"])
     assert (made["tenant"], made["tier"], made["cost_center"]) == ("shop", "standard", "retail")
     assert made["priority"] == {"asked": "high", "granted": "normal"}
+    assert set(made["claims_refused"]) == {"priority", "tier", "tenant"}
 
 
 def test_any_of_the_audiences_will_do(guarded: Deployment, issuer: Issuer) -> None:

@@ -244,15 +244,21 @@ class Problems:
 
     def in_order_of(self, document: object) -> list[DocumentError]:
         """The errors in the order in which the document's text names their places."""
-        return sorted(self.found, key=lambda error: _position(document, error.path))
+        ranks: dict[int, dict[object, int]] = {}
+        return sorted(self.found, key=lambda error: _position(document, error.path, ranks))
 
 
-def _position(document: object, path: Path) -> tuple[float, ...]:
-    """Where each step of `path` stands among its siblings; the whole comes after its parts."""
+def _position(document: object, path: Path, ranks: dict[int, dict[object, int]]) -> tuple[float, ...]:
+    """Where each step of `path` stands among its siblings; the whole comes after its parts.
+
+    `ranks` keeps the places of a mapping's keys, by the mapping's id, so that many errors cost no square.
+    """
     steps: list[float] = []
     for part in path:
         if isinstance(document, Mapping) and part in document:
-            steps.append(list(document).index(part))
+            if id(document) not in ranks:
+                ranks[id(document)] = {key: place for place, key in enumerate(document)}
+            steps.append(ranks[id(document)][part])
             document = document[part]
         elif isinstance(document, list | tuple) and isinstance(part, int) and part < len(document):
             steps.append(part)

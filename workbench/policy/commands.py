@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from workbench.policy.live import Store
     from workbench.policy.push import Pusher, Result
     from workbench.policy.replay import Comparison
+
+SHOWN: Final = 100
+"""Problems that `check` prints for a person."""
 
 app = typer.Typer()
 policy = typer.Typer(
@@ -62,7 +65,9 @@ def policy_check(file: File, as_json: AsJson = False) -> None:
         _print(f"{checked.name}: {_summary(checked)}")
     if checked.problems:
         if not as_json:
-            sys.stderr.write("".join(f"{problem}\n" for problem in checked.problems))
+            sys.stderr.write("".join(f"{problem}\n" for problem in checked.problems[:SHOWN]))
+            if len(checked.problems) > SHOWN:
+                sys.stderr.write(f"... and {len(checked.problems) - SHOWN} more: --json has them all\n")
         raise typer.Exit(1)
 
 

@@ -179,4 +179,47 @@ RULES = [
     when("deep conditions", "{not: " * 20 + "{}" + "}" * 20, "nested"),
 ]
 
-ALL = [*BYTES, *YAML, *DOCUMENT, *SIGNALS, *RULES]
+A, B = "{id: a, when: {path: /a}, order: [batch]}", "{id: b, order: [batch]}"
+GUARD = "guard: {max_error_rate: 1%}"
+
+BETWEEN = [
+    policy("a rule behind one without a condition", f"rules:\n - {B}\n - {A}\n", 5, "rules[1]", "never reached", "'b'"),
+    policy("one condition twice", f"rules:\n - {A}\n - {A.replace('id: a', 'id: c')}\n", 5, "when", "same condition"),
+    policy("one path twice", "routes:\n - {path: /a, model: m}\n - {path: /a, model: n}\n", 5, "never reached"),
+    policy(
+        "a tenant that another covers",
+        "tenants:\n"
+        " - {api_key: 'vip-*', tenant: t, tier: standard}\n"
+        " - {api_key: 'vip-a-*', tenant: u, tier: standard}\n",
+        5,
+        "tenants[1]",
+        "tenants[0] covers it",
+    ),
+    policy(
+        "an experiment with a rule's id",
+        f"rules:\n - {B}\nexperiments:\n - {{id: b, share: 5%, order: [batch], {GUARD}}}\n",
+        6,
+        "experiments[0].id",
+        "twice",
+        "rules[0]",
+    ),
+    policy("an experiment without a guard", "experiments:\n - {id: e, share: 5%, order: [batch]}\n", 4, "'guard'"),
+    policy("an empty guard", "experiments:\n - {id: e, share: 5%, order: [batch], guard: {}}\n", 4, "max_error_rate"),
+    policy(
+        "a share of more than all", f"experiments:\n - {{id: e, share: 101%, order: [batch], {GUARD}}}\n", 4, "100%"
+    ),
+    policy("a share below nothing", "rules:\n - {id: a, split: {share: -1%, order: [batch]}}\n", 4, "split.share"),
+    policy("a share without its sign", "rules:\n - {id: a, split: {share: 0.1, order: [batch]}}\n", 4, "split.share"),
+    policy(
+        "a split beside an order",
+        "rules:\n - {id: a, order: [batch], split: {share: 1%, order: [batch]}}\n",
+        4,
+        "order",
+    ),
+    rule("a hedge that is a word", "{id: a, order: [batch], hedge: maybe}", "hedge", "true or false"),
+    when("an hour that is none", '{clock: {from: "25:00", to: "05:00"}}', "clock.from"),
+    when("a day that is none", "{weekday: [sunday]}", "weekday", "'sunday'"),
+    when("a breaker's state", "{breaker: {lane: batch, is: broken}}", "breaker.is", "'broken'"),
+]
+
+ALL = [*BYTES, *YAML, *DOCUMENT, *SIGNALS, *RULES, *BETWEEN]

@@ -47,6 +47,21 @@ def test_a_bad_document_is_told_by_line_and_cause(bad: Bad, tmp_path: Path) -> N
         assert word in problems[0]
 
 
+def test_every_mistake_is_told_in_the_order_of_the_text(tmp_path: Path) -> None:
+    """One run names them all, line by line."""
+    text = HEAD + "rulez: []\ndefaults: {order: [gpu]}\nrules:\n  - {id: a, order: []}\n  - {order: [batch], wenn: 1}\n"
+    found = [LINE.fullmatch(problem) for problem in checked(tmp_path, text.encode())]
+    lines = [int(match[1]) for match in found if match]
+    assert lines == sorted(lines)
+    assert set(lines) == {3, 4, 6, 7}
+
+
+def test_many_mistakes_take_no_longer_than_their_number(tmp_path: Path) -> None:
+    """Tens of thousands of problems in one document are told in seconds."""
+    keys = "".join(f"k{i}: 1\n" for i in range(50_000))
+    assert len(checked(tmp_path, (HEAD + keys).encode())) == 50_000
+
+
 @pytest.mark.parametrize("file", sorted((project_root() / "policies").glob("*.yaml")), ids=lambda file: file.name)
 def test_shipped_policies_are_right(file: Path) -> None:
     """Every example in policies/ has no problem."""

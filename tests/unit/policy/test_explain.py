@@ -228,6 +228,15 @@ def test_check_prints_problems_where_errors_go(files: Path, run: Run) -> None:
     }
 
 
+def test_a_flood_of_problems_is_cut_for_a_person(files: Path, run: Run) -> None:
+    """A hundred are printed, the others counted; --json has them all."""
+    (files / "policy.yaml").write_text(POLICY + "".join(f"k{i}: 1\n" for i in range(150)))
+    code, _, err = run("policy", "check", "policy.yaml")
+    assert (code, len(err.splitlines())) == (1, 101)
+    assert err.endswith("... and 50 more: --json has them all\n")
+    assert len(json.loads(run("policy", "check", "policy.yaml", "--json")[1])["problems"]) == 150
+
+
 def test_diff_compares_two_files_and_their_decisions(files: Path, run: Run) -> None:
     """Differences by name, then what they change for the requests given."""
     changed = POLICY.replace("2026-12-01.1", "next").replace(

@@ -7,17 +7,18 @@ neither Lambda nor AWS: time, metrics, policy and lanes come through ports.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from functions.board import board
-from functions.core.decide import decide
+from functions.body import named_in
+from functions.core.decider import Decider
 from functions.core.decision import Decision
 from functions.core.estimates import service_s
 from functions.core.outcome import Kind, failure_of
 from functions.core.plan import usable_s
-from functions.core.policy import Policy
+from functions.core.policy import MAX_DEADLINE_MS, Policy
 from functions.core.pricing import counterfactual_usd
 from functions.core.problem import CONTENT_TYPE, Problem
 from functions.core.receipt import Attempt, Receipt
@@ -31,6 +32,7 @@ from functions.race import ThreadRace
 
 HEALTH_PATH: Final = "/healthz"
 LANES_PATH: Final = "/v1/lanes"
+_NO_LANES: Final[Mapping[str, SyncLane]] = {}
 _PUBLISH_S: Final = 1.0
 """More than the failure marks' store takes to be given up."""
 _INFERENCE_ID: Final = "x-amzn-sagemaker-inference-id"
@@ -74,12 +76,14 @@ class Router:
     ) -> None:
         """Nothing is read until the first call. `marks` None: this instance learns alone."""
         self._topology = topology
+        self._lanes = {model: topology.sync_lanes(model) for model in topology.models}
         self._policies = policies
         self._signals = signals
         self._invoker = invoker
         self._clock = clock
         self._race = race
         self._health = Health(marks or Alone(), clock)
+        self._decider: Decider | None = None
 
     def answer(self, call: Call) -> Answer:
         """Answer one call."""
@@ -95,12 +99,17 @@ class Router:
             problem = Problem(503, "There is no policy yet that could decide.", "no-policy", retry_after_s=5)
             return problem_answer(request.id, problem)
         if request.path == LANES_PATH:
-            return _only("GET", request) or self._lanes(request, policy, now)
-        if policy.model_of(request.path) is not None and (wrong := _only("POST", request)) is not None:
-            return wrong
+            return _only("GET", request) or self._board(request, policy, now)
+        route = policy.route_of(request.path)
+        if route is not None:
+            if (wrong := _only("POST", request)) is not None:
+                return wrong
+            if route.model_from_body is not None:
+                named = replace(request, model=named_in(call.body, route.model_from_body))
+                call = replace(call, request=named)
         return self._route(call, policy, began, now)
 
-    def _lanes(self, request: Request, policy: Policy, now: float) -> Answer:
+    def _board(self, request: Request, policy: Policy, now: float) -> Answer:
         return _document(request, board(self._snapshot(now), policy, self._topology, now))
 
     def _snapshot(self, now: float) -> Snapshot:
@@ -110,26 +119,36 @@ class Router:
         request = call.request
         snapshot = self._snapshot(now)
         deciding = self._clock.monotonic()
-        decision = decide(request, snapshot, policy, self._topology, now)
+        if self._decider is None or self._decider.policy is not policy:
+            self._decider = Decider(policy, self._topology)
+        decision = self._decider.decide(request, snapshot, now)
         decide_s = self._clock.monotonic() - deciding
         if decision.shed is not None:
             shed = decision.shed
             done = Execution((), None)
             answer = problem_answer(request.id, Problem(shed.status, shed.reason, retry_after_s=shed.retry_after_s))
+        elif not (
+            lanes := [known for name in decision.order if (known := self._lanes[decision.model or ""].get(name))]
+        ):
+            done = Execution((), None)
+            answer = problem_answer(request.id, Problem(503, "This stack does not run deferred work."))
         else:
-            done = self._execute(call, decision, began)
+            done = self._execute(call, decision, lanes, began)
             answer = _answer(request.id, done)
             self._publish(call, decision, began)
         return self._with_receipt(call, answer, decision, done, _Moment(began, now, decide_s, snapshot))
 
-    def _execute(self, call: Call, decision: Decision, began: float) -> Execution:
+    def _sync_lanes(self, decision: Decision) -> list[SyncLane]:
+        known = self._lanes[decision.model or ""]
+        return [known[name] for name in decision.order if name in known]
+
+    def _execute(self, call: Call, decision: Decision, lanes: Sequence[SyncLane], began: float) -> Execution:
         model = decision.model or ""
-        known = self._topology.sync_lanes(model)
         predicted = self._health.corrected(model, decision.predicted, decision.order)
         if decision.hedge:
             self._health.hedge_requested()
         return execute(
-            [known[name] for name in decision.order if name in known],
+            lanes,
             Payload(call.body, call.request.content_type, call.accept, {_INFERENCE_ID: call.request.id[:64]}),
             predicted,
             began=began,
@@ -154,7 +173,7 @@ class Router:
         moment: _Moment,
     ) -> Answer:
         served = done.served
-        lanes = self._topology.sync_lanes(decision.model or "")
+        lanes = self._lanes.get(decision.model or "", _NO_LANES)
         receipt = Receipt(
             request_id=call.request.id,
             at=moment.now,
@@ -226,7 +245,8 @@ def _demand_s(lanes: Mapping[str, SyncLane], decision: Decision, moment: _Moment
 
 
 def _deadline_s(call: Call, decision: Decision) -> float:
-    return min((decision.deadline_ms or 0) / 1000, call.time_left_s)
+    """What the caller can wait; one whose work may be deferred has said nothing of it."""
+    return min((decision.deadline_ms or MAX_DEADLINE_MS) / 1000, call.time_left_s)
 
 
 def _total(costs: list[float | None]) -> float | None:

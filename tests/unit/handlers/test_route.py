@@ -12,9 +12,23 @@ from functions.bootstrap import RouteParts
 from functions.core.outcome import Kind, Outcome
 from functions.core.policy import Policy
 from functions.core.snapshot import Snapshot
+from functions.core.topology import Topology
 from functions.handlers.route import respond
 from functions.router import Router
-from tests.unit.core.builders import IDLE, MODEL, NOW, PATH, lane, points, policy, rules, snapshot, topology
+from tests.unit.core.builders import (
+    BATCH,
+    DEDICATED,
+    IDLE,
+    MODEL,
+    NOW,
+    PATH,
+    lane,
+    points,
+    policy,
+    rules,
+    snapshot,
+    topology,
+)
 from tests.unit.handlers.events import IAM, JWT, event
 from tests.unit.handlers.fakes import (
     Behaviour,
@@ -23,6 +37,7 @@ from tests.unit.handlers.fakes import (
     FakeInvoker,
     FakeLog,
     FakePolicies,
+    FakeRace,
     FakeSignals,
     FakeTelemetry,
     failing,
@@ -51,12 +66,15 @@ def front(
     *,
     by: Policy | str | None = "default",
     seen: Snapshot = IDLE,
+    on: Topology | None = None,
 ) -> Front:
     clock = FakeClock(NOW)
     invoker = FakeInvoker(clock, {"dedicated": dedicated or healthy(), "serverless": serverless or healthy(0.3)})
     current = policy() if isinstance(by, str) else by
     telemetry, log = FakeTelemetry(), FakeLog()
-    router = Router(topology(), FakePolicies(current), FakeSignals(seen), invoker, clock)
+    router = Router(
+        on or topology(), FakePolicies(current), FakeSignals(seen), invoker, clock, race=lambda: FakeRace(clock)
+    )
     return Front(RouteParts(router, telemetry, log), invoker, clock, telemetry, log)
 
 
@@ -348,3 +366,105 @@ def test_an_answer_that_cannot_be_recorded_still_goes_out() -> None:
     made.telemetry.broken = True
     assert made.call(event())["statusCode"] == 200
     assert made.log.lines[0][1] == "receipt not recorded"
+
+
+CHAT = {"path": "/v1/chat/completions", "model": {"from_body": "model"}}
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (f'{{"model":"{MODEL}","messages":[]}}', 200),
+        ('{"model":"nothing"}', 404),
+        ('{"messages":[]}', 400),
+        ("no json", 400),
+    ],
+)
+def test_a_route_may_take_its_model_from_the_body(body: str, status: int) -> None:
+    """OpenAI's form: the client names the model; the body reaches it untouched."""
+    made = front(by=policy(routes=[CHAT]))
+    response = made.call(event("/v1/chat/completions", body=body))
+    assert response["statusCode"] == status
+    assert [seen.body for seen in made.invoker.seen] == ([body.encode()] if status == 200 else [])
+
+
+def test_open_inference_paths_name_their_model() -> None:
+    """`/v2/models/{model}/infer` as a route."""
+    made = front(by=policy(routes=[{"path": "/v2/models/{model}/infer"}]))
+    assert made.call(event(f"/v2/models/{MODEL}/infer"))["statusCode"] == 200
+
+
+def test_an_idempotency_key_lands_where_the_first_try_did() -> None:
+    """The share follows the key, not the request's id."""
+    split = [{"id": "half", "split": {"share": "50%", "order": ["serverless"]}}]
+    made = front(by=policy(rules=split))
+    lanes = {
+        key: {
+            headers(made.call({**event(headers={"idempotency-key": key}), "requestContext": context(n)}))[
+                "x-inferlane-lane"
+            ]
+            for n in range(5)
+        }
+        for key in ("a", "b", "c", "d", "e", "f", "g", "h")
+    }
+    assert all(len(found) == 1 for found in lanes.values())
+    assert {lane for found in lanes.values() for lane in found} == {"dedicated", "serverless"}
+
+
+def context(n: int) -> object:
+    found = event()["requestContext"]
+    assert isinstance(found, dict)
+    return {**found, "requestId": f"request-{n}"}
+
+
+def test_a_dead_lane_costs_five_attempts_and_is_then_passed_by() -> None:
+    """Its breaker opens, /v1/lanes says so, and after five seconds one probe brings it back."""
+    made = front(failing(Kind.UNREACHABLE))
+    assert [headers(made.call(event()))["x-inferlane-lane"] for _ in range(20)] == ["serverless"] * 20
+    assert [seen.lane for seen in made.invoker.seen].count("dedicated") == 5
+    board = json.loads(str(made.call(event("/v1/lanes", "GET", body=None))["body"]))
+    assert board["models"][MODEL]["lanes"]["dedicated"]["breaker"] == "open"
+    made.clock.advance(5)
+    made.invoker.lanes["dedicated"] = healthy()
+    assert [headers(made.call(event()))["x-inferlane-lane"] for _ in range(3)] == ["dedicated"] * 3
+
+
+def test_with_every_breaker_open_the_answer_is_503_at_once() -> None:
+    """And says when to come back."""
+    made = front(failing(Kind.LOST), failing(Kind.LOST))
+    for _ in range(5):
+        made.call(event())
+    asked = len(made.invoker.seen)
+    response = made.call(event())
+    assert (response["statusCode"], headers(response)["retry-after"]) == (503, "5")
+    assert len(made.invoker.seen) == asked
+
+
+def test_a_rule_may_hedge() -> None:
+    """A slow first lane is doubled on the second within the budget; the receipt tells of both."""
+    made = front(by=policy(rules=[{"id": "quick", "order": ["dedicated", "serverless"], "hedge": True}]))
+    for _ in range(40):
+        made.call(event())
+    made.invoker.lanes["dedicated"] = healthy(5.0)
+    response = made.call(event())
+    assert (response["statusCode"], headers(response)["x-inferlane-lane"]) == (200, "serverless")
+    receipt = made.telemetry.receipts[-1]
+    assert [(attempt.kind, attempt.hedge) for attempt in receipt.attempts] == [(Kind.ABANDONED, False), (Kind.OK, True)]
+    assert receipt.fallbacks == 0
+    assert receipt.latency_s < 1
+
+
+def test_what_is_claimed_beyond_the_tier_is_told_in_the_receipt() -> None:
+    """Granted at the tier, and counted."""
+    made = front()
+    made.call(event(headers={"x-inferlane-priority": "high"}))
+    assert made.telemetry.receipts[0].decision.claims_refused == ("priority",)
+
+
+def test_work_that_only_batch_could_do_is_refused_while_no_code_runs_it() -> None:
+    """Not a silent drop, and no attempt on another lane than the rule names."""
+    made = front(by=policy(rules=rules(({}, ["batch"]))), on=topology(dedicated=DEDICATED, batch=BATCH))
+    response = made.call(event())
+    assert response["statusCode"] == 503
+    assert "deferred" in str(problem(response)["detail"])
+    assert made.invoker.seen == []

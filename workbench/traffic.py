@@ -40,6 +40,7 @@ class Answer:
     latency_ms: float
     lane: str | None = None
     rule: str | None = None
+    policy: str | None = None
     cost_usd: float = 0.0
     attempts: tuple[str, ...] = ()
     """The lanes that were tried, in order, as `Server-Timing` tells."""
@@ -119,6 +120,7 @@ class Client:
                     latency_ms=(time.perf_counter() - began) * 1000,
                     lane=response.headers.get("X-Inferlane-Lane"),
                     rule=response.headers.get("X-Inferlane-Rule"),
+                    policy=response.headers.get("X-Inferlane-Policy"),
                     cost_usd=float(response.headers.get("X-Inferlane-Cost-Usd", "0")),
                     attempts=attempts_in(response.headers.get("Server-Timing", "")),
                     body=body,

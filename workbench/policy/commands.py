@@ -95,7 +95,7 @@ def policy_explain(
 @policy.command("diff")
 def policy_diff(
     old: Annotated[str, typer.Argument(metavar="OLD", help="A policy; with --stack the new one.")],
-    new: Annotated[str | None, typer.Argument(metavar="[NEW]", help="The policy to compare with it.")] = None,
+    new: Annotated[str | None, typer.Argument(metavar="NEW", help="The policy to compare with it.")] = None,
     stack: StackName = None,
     aws: OnAws = False,
     requests: Annotated[

@@ -29,7 +29,8 @@ def describe(decision: Decision, request: Request, at: float) -> str:
     lines = [f"{request.method} {request.path}  ({request.id}, {request.bytes} bytes, {_stamp(at)})"]
     if decision.tenant is not None:
         lines.append(f"  caller    {decision.tenant}, tier {decision.tier}{_priority(decision)}{_deadline(decision)}")
-    lines.append(f"  rule      {decision.rule} of policy {decision.policy_version}")
+    hedged = ", hedged" if decision.hedge else ""
+    lines.append(f"  rule      {decision.rule} of policy {decision.policy_version}{hedged}")
     if decision.unknown:
         lines.append(f"  unknown   {', '.join(decision.unknown)}: the metrics they ask for are missing or too old")
     for number, lane in enumerate(decision.order, 1):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from functions.core.decide import decide
+from functions.core.decider import Decider
 from functions.core.decision import Decision
 from functions.core.document import Fields, as_time
 from functions.core.identity import identify
@@ -39,6 +39,7 @@ class Outcome:
     granted: str | None
     deadline_ms: int | None
     within_s: float | None
+    hedge: bool
     shed: int | None
 
     @classmethod
@@ -53,6 +54,7 @@ class Outcome:
             None if decision.granted is None else decision.granted.word,
             decision.deadline_ms,
             decision.within_s,
+            decision.hedge,
             None if decision.shed is None else decision.shed.status,
         )
 
@@ -124,6 +126,7 @@ class Scene:
 def compare(records: Iterable[Record], before: Policy, after: Policy, scene: Scene) -> Comparison:
     """Decide every record under both policies. Raises `UserError` for one that is neither request nor receipt."""
     found = Comparison()
+    deciders = Decider(before, scene.topology), Decider(after, scene.topology)
     for record in records:
         caller = record.read(lambda value: read(value, before))
         if caller is None:
@@ -132,7 +135,7 @@ def compare(records: Iterable[Record], before: Policy, after: Policy, scene: Sce
             continue
         request, own = caller
         now = scene.now if own is None or not scene.receipts_keep_their_time else own
-        old, new = (decide(request, scene.snapshot, policy, scene.topology, now) for policy in (before, after))
+        old, new = (decider.decide(request, scene.snapshot, now) for decider in deciders)
         found.add(request.id, old, new)
     return found
 
@@ -191,7 +194,7 @@ def _kind(before: Decision, after: Decision) -> Kind | None:
     old, new = Outcome.of(before), Outcome.of(after)
     if old == new:
         return None
-    names = ("model", "order", "tenant", "tier", "cost_center", "granted", "deadline_ms", "within_s", "shed")
+    names = ("model", "order", "tenant", "tier", "cost_center", "granted", "deadline_ms", "within_s", "hedge", "shed")
     pairs = ((name, getattr(old, name), getattr(new, name)) for name in names)
     return Kind(before.rule, after.rule, tuple((name, _word(a), _word(b)) for name, a, b in pairs if a != b))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from functions.core.request import Priority, Request
 from functions.core.snapshot import Snapshot
 from functions.core.topology import Topology
 from tests.unit.core.builders import (
+    BATCH,
     DEDICATED,
     IDLE,
     NOW,
@@ -256,6 +258,154 @@ def test_an_idle_slot_costs_nothing_and_a_full_lane_the_next_instance() -> None:
     assert free.predicted["serverless"].cost_usd == pytest.approx(0.1 * 0.00008)
     full = choose(seen=snapshot(dedicated=lane(times, in_flight=4), serverless=lane(times)))
     assert full.predicted["dedicated"].cost_usd == pytest.approx(0.1 * 1.408 / 3600)
+
+
+def test_a_full_lane_never_looks_cheaper_than_serverless() -> None:
+    """The next instance is charged at least what serverless costs, and by the longest time known of the model."""
+    times = {"model_latency_p50_ms": points(100.0)}
+    dear = topology(dedicated=DEDICATED, serverless={**SERVERLESS, "usd_per_s": 1.0})
+    full = choose(seen=snapshot(dedicated=lane(times, in_flight=4), serverless=lane()), on=dear)
+    assert full.predicted["serverless"].cost_usd == pytest.approx(0.1)
+    assert full.predicted["dedicated"].cost_usd == pytest.approx(0.1)
+    blind = choose(seen=snapshot(dedicated=lane(in_flight=4), serverless=lane()))
+    assert (blind.predicted["dedicated"].cost_usd, blind.predicted["serverless"].cost_usd) == (None, None)
+
+
+WITH_BATCH = topology(dedicated=DEDICATED, serverless=SERVERLESS, batch=BATCH)
+
+
+def test_a_rule_may_send_a_waiting_caller_to_batch() -> None:
+    """`async` exactly when batch is first: no deadline then, and a time by which it is due."""
+    by = policy(rules=[{"id": "night", "order": ["batch", "serverless"], "within": "2h"}])
+    decision = choose(by=by, on=WITH_BATCH)
+    assert (decision.order, decision.async_) == (("batch", "serverless"), True)
+    assert (decision.deadline_ms, decision.within_s) == (None, 7200)
+    assert reasons(decision) == {"dedicated": "not in rule"}
+
+
+def test_batch_behind_a_waiting_lane_is_due_too() -> None:
+    """The caller waits for the first lane; what falls through to batch has its time."""
+    decision = choose(by=policy(defaults={"order": ["dedicated", "batch"], "within": "20m"}), on=WITH_BATCH)
+    assert (decision.async_, decision.deadline_ms, decision.within_s) == (False, 25_000, 1200)
+
+
+def test_within_comes_from_the_rule_then_the_route_then_the_defaults() -> None:
+    """An hour where nobody says."""
+    routes = [{"path": "/a", "model": "moderation", "within": "10m"}, {"path": "/b", "model": "moderation"}]
+    own = rules(({"header": {"x-own": "1"}}, ["batch"]), ({}, ["batch"]))
+    own[0]["within"] = "5m"  # type: ignore[index]
+    by = policy(routes=routes, rules=own)
+    asked = [request(path="/a", headers={"x-own": "1"}), request(path="/a"), request(path="/b")]
+    assert [choose(one, by=by, on=WITH_BATCH).within_s for one in asked] == [300, 600, 3600]
+
+
+@pytest.mark.parametrize("prefer", ["respond-async", "Respond-Async; x=1, wait=5", "handling=lenient,,respond-async"])
+def test_respond_async_puts_batch_first(prefer: str) -> None:
+    """When the model has it; the lanes of the rule stay behind it."""
+    asked = request(headers={"prefer": prefer})
+    assert choose(asked, on=WITH_BATCH).order == ("batch", "dedicated", "serverless")
+    assert choose(asked).order == ("dedicated", "serverless")
+    named = policy(defaults={"order": ["serverless", "batch"]})
+    assert choose(asked, by=named, on=WITH_BATCH).order == ("batch", "serverless")
+
+
+def test_a_route_may_prefer_async() -> None:
+    """As if every caller of the path had asked."""
+    by = policy(routes=[{"path": "/later", "model": "moderation", "prefer": "async"}])
+    assert choose(request(path="/later"), by=by, on=WITH_BATCH).async_ is True
+    assert choose(by=by, on=WITH_BATCH).async_ is False
+
+
+@pytest.mark.parametrize(("deadline_ms", "dropped"), [("299999", True), ("300000", False)])
+def test_a_deadline_that_batch_cannot_meet_drops_it(deadline_ms: str, dropped: bool) -> None:
+    """Only one that the caller states, uncut, against the start of a job."""
+    asked = request(headers={"prefer": "respond-async", "x-inferlane-deadline-ms": deadline_ms})
+    decision = choose(asked, on=WITH_BATCH)
+    assert ("batch" not in decision.order) is dropped
+    assert decision.async_ is not dropped
+    if dropped:
+        assert reasons(decision)["batch"] == "a job's start takes 300000 ms, the deadline asked is 299999 ms"
+
+
+def test_batch_is_dropped_for_size_type_and_breaker_like_any_lane() -> None:
+    """A body that only batch takes goes there."""
+    on = topology(dedicated=DEDICATED, serverless=SERVERLESS, batch={**BATCH, "content_types": ["application/json"]})
+    by = policy(defaults={"order": ["dedicated", "batch"]})
+    assert choose(request(bytes=50_000_000), by=by, on=on).order == ("batch",)
+    assert "batch" in reasons(choose(request(bytes=200_000_000), by=by, on=on))
+    assert reasons(choose(request(content_type="image/png"), by=by, on=on))["batch"].startswith(
+        "content type image/png"
+    )
+    broken = snapshot(dedicated=lane(), batch=lane(breaker="open"))
+    assert reasons(choose(seen=broken, by=by, on=on))["batch"] == "breaker open"
+
+
+def test_cost_never_defers_a_waiting_caller() -> None:
+    """Batch is cheap; it competes only where the rule has it first, and stays first where the caller asked for it."""
+    times = {"model_latency_p50_ms": points(100.0)}
+    full = snapshot(dedicated=lane(times, in_flight=4), serverless=lane(times))
+    waiting = policy(objective="cost", defaults={"order": ["dedicated", "batch", "serverless"]})
+    assert choose(seen=full, by=waiting, on=WITH_BATCH).order == ("serverless", "dedicated", "batch")
+    deferred = policy(objective="cost", defaults={"order": ["batch", "serverless", "dedicated"]})
+    assert choose(seen=full, by=deferred, on=WITH_BATCH).order == ("batch", "serverless", "dedicated")
+    idle = snapshot(dedicated=lane(times, in_flight=0), serverless=lane(times))
+    assert choose(seen=idle, by=deferred, on=WITH_BATCH).order == ("dedicated", "batch", "serverless")
+    asked = request(headers={"prefer": "respond-async"})
+    assert choose(asked, idle, deferred, WITH_BATCH).order == ("batch", "dedicated", "serverless")
+
+
+def test_unknown_costs_come_after_known_ones_and_a_full_lane_last() -> None:
+    """No service time: the rule's order among the unknown; 16 of 16 slots at the most instances goes last."""
+    by = policy(objective="cost", defaults={"order": ["serverless", "dedicated"]})
+    assert choose(by=by).order == ("dedicated", "serverless")
+    full = snapshot(dedicated=lane(in_flight=16, instances=4), serverless=lane())
+    assert choose(seen=full, by=policy(objective="cost")).order == ("serverless", "dedicated")
+    growing = snapshot(dedicated=lane(in_flight=12, instances=3), serverless=lane())
+    assert choose(seen=growing, by=policy(objective="cost")).order == ("dedicated", "serverless")
+
+
+def test_experiments_come_before_rules_until_they_stop() -> None:
+    """A share of what matches; the rest, and everything after it stopped, goes on to the rules."""
+    trial = {"id": "t", "when": {"tenant": "demo"}, "share": "100%", "order": ["serverless"], "hedge": True}
+    by = policy(rules=rules(({}, ["dedicated"])), experiments=[{**trial, "guard": {"max_late_rate": "1%"}}])
+    decision = choose(by=by)
+    assert (decision.rule, decision.experiment, decision.hedge) == ("experiment/t", "t", True)
+    stopped = replace(IDLE, stopped=frozenset({"t"}))
+    assert (choose(seen=stopped, by=by).rule, choose(seen=stopped, by=by).experiment) == ("r0", None)
+    none = policy(experiments=[{**trial, "share": "0%", "guard": {"max_late_rate": "1%"}}])
+    assert choose(by=none).rule == "default"
+
+
+def test_a_split_passes_on_what_it_does_not_take_and_a_retry_lands_alike() -> None:
+    """By the idempotency key where there is one, else by the request's id."""
+    split = {"id": "half", "split": {"share": "50%", "order": ["serverless"]}}
+    by = policy(rules=[split, {"id": "rest", "order": ["dedicated"]}])
+    found = {i: choose(request(id=f"r-{i}"), by=by).rule for i in range(40)}
+    assert set(found.values()) == {"half", "rest"}
+    for i, rule in found.items():
+        retried = request(id="another", headers={"idempotency-key": f"r-{i}"})
+        assert choose(retried, by=by).rule == rule
+
+
+def test_what_is_claimed_beyond_the_identity_is_refused_and_told() -> None:
+    """The request is served at its own tier; a true claim is no offence."""
+    headers = {"x-inferlane-priority": "high", "x-inferlane-tier": "vip", "x-inferlane-tenant": "acme"}
+    decision = choose(request(headers={**headers, "x-inferlane-cost-center": "growth"}))
+    assert (decision.tier, decision.tenant, decision.granted) == ("standard", "demo", Priority.NORMAL)
+    assert decision.claims_refused == ("priority", "tier", "tenant", "cost_center")
+    assert decision.to_json()["claims_refused"] == ["priority", "tier", "tenant", "cost_center"]
+    honest = {"x-inferlane-priority": "normal", "x-inferlane-tier": "standard", "x-inferlane-tenant": "demo"}
+    assert choose(request(headers=honest)).claims_refused == ()
+
+
+def test_a_body_that_names_no_model_is_400_and_an_unknown_one_404() -> None:
+    """The route says from which key."""
+    by = policy(routes=[{"path": "/v1/chat/completions", "model": {"from_body": "model"}}])
+    for named, status, words in ((None, 400, "'model'"), ("x", 404, "no model")):
+        shed = choose(replace(request(path="/v1/chat/completions"), model=named), by=by).shed
+        assert shed is not None
+        assert shed.status == status
+        assert words in shed.reason
 
 
 def test_load_is_the_larger_of_known_and_measured() -> None:

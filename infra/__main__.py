@@ -81,6 +81,7 @@ policy = PolicyStore(
         document=policy_document.to_json(stack.policy_file),
         rollout=stack.policy_rollout,
         alarms=observability.errors,
+        log_retention_days=stack.log_retention_days,
         tags=stack.tags_for("policy-store"),
     ),
 )
@@ -112,6 +113,6 @@ pulumi.export(
     "policy",
     {"application": policy.application_id, "environment": policy.environment_id, "profile": policy.profile_id},
 )
-pulumi.export("functions", router.function_names)
+pulumi.export("functions", {**router.function_names, "validate": policy.validate.function.name})
 if router.key_auth:
     pulumi.export("keys_table", router.key_auth.table.name)

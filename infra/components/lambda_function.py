@@ -27,7 +27,7 @@ class LambdaFunctionArgs:
     """The import path of the handler in the package."""
     description: str
     code: pulumi.Input[pulumi.Archive]
-    environment: pulumi.Input[Mapping[str, str]]
+    environment: pulumi.Input[Mapping[str, str]] | None
     memory_mb: int
     timeout_s: int
     statements: Sequence[iam.Allow]
@@ -77,7 +77,7 @@ class LambdaFunction(pulumi.ComponentResource):
             code=args.code,
             memory_size=args.memory_mb,
             timeout=args.timeout_s,
-            environment={"variables": args.environment},
+            environment=None if args.environment is None else {"variables": args.environment},
             publish=True,
             tags=args.tags,
             opts=pulumi.ResourceOptions(parent=self, depends_on=[grants, logs]),
@@ -91,15 +91,20 @@ class LambdaFunction(pulumi.ComponentResource):
         )
         self.register_outputs({"function": self.function.name})
 
-    def may_be_called(self, name: str, source_arn: pulumi.Input[str]) -> aws.lambda_.Permission:
-        """Let API Gateway call the alias, from one source only. `name` is the statement's."""
+    def may_be_called(
+        self,
+        name: str,
+        source_arn: pulumi.Input[str] | None,
+        principal: str = "apigateway.amazonaws.com",
+    ) -> aws.lambda_.Permission:
+        """Let a service call the alias, from one source where it names its source. `name` is the statement's."""
         return aws.lambda_.Permission(
             name,
             statement_id=name,
             action="lambda:InvokeFunction",
             function=self.function.name,
             qualifier=self.alias.name,
-            principal="apigateway.amazonaws.com",
+            principal=principal,
             source_arn=source_arn,
             opts=pulumi.ResourceOptions(parent=self),
         )

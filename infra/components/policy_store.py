@@ -1,7 +1,9 @@
 """The policy document's way to the router: AppConfig, which keeps every version and rolls a new one out by degrees.
 
 The document is authored as YAML and stored as JSON, the form the router reads. A changed document is a new hosted
-version and a new deployment of it; the router polls, and keeps the last good one. While a rollout lasts, the stack's
+version and a new deployment of it; the router polls, and keeps the last good one. Before AppConfig takes a version, by
+whatever way it comes, it has the `validate` function read it with the router's own eyes: a document that the router
+could not use is refused with its problems. While a rollout lasts, the stack's
 error alarms are watched, and one that rings brings the version before back.
 """
 
@@ -13,11 +15,15 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_aws as aws
 
-from infra import iam, naming
+from infra import iam, naming, package
+from infra.components.lambda_function import LambdaFunction, LambdaFunctionArgs
 from infra.config import RolloutConfig
 
 ENVIRONMENT = "live"
 PROFILE = "policy"
+VALIDATE_MEMORY_MB = 512
+VALIDATE_TIMEOUT_S = 10
+"""The largest document takes a second or two; AppConfig gives a validator 15 s."""
 MAX_MONITORS = 5
 """Alarms of one environment (botocore appconfig 2019-10-09, MonitorList.max)."""
 
@@ -32,6 +38,7 @@ class PolicyStoreArgs:
     rollout: RolloutConfig
     alarms: Sequence[aws.cloudwatch.MetricAlarm]
     """What a rollout must not set off."""
+    log_retention_days: int
     tags: Mapping[str, str]
 
 
@@ -43,10 +50,12 @@ class PolicyStore(pulumi.ComponentResource):
     profile_id: pulumi.Output[str]
     configuration_arn: pulumi.Output[str]
     """What reading the document is granted on."""
+    validate: LambdaFunction
 
     def __init__(self, name: str, args: PolicyStoreArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("inferlane:infra:PolicyStore", name, None, opts)
         here = pulumi.ResourceOptions(parent=self)
+        self.validate = self._validator(args)
         application = aws.appconfig.Application(
             f"{name}-application", name=f"{naming.PROJECT}-{args.stack}", tags=args.tags, opts=here
         )
@@ -58,14 +67,23 @@ class PolicyStore(pulumi.ComponentResource):
             tags=args.tags,
             opts=here,
         )
+        permission = self.validate.may_be_called(
+            # AppConfig does not say which source it names, so none can be asked for; all there is to call for is a
+            # reading of the caller's own text.
+            f"{name}-calls-validate",
+            None,
+            "appconfig.amazonaws.com",
+        )
         profile = aws.appconfig.ConfigurationProfile(
             f"{name}-profile",
             name=PROFILE,
             application_id=application.id,
             location_uri="hosted",
             type="AWS.Freeform",
+            # No JSON Schema beside it: AppConfig's knows draft 4 and 32 KiB of schema, ours is a later draft.
+            validators=[{"type": "LAMBDA", "content": self.validate.alias.arn}],
             tags=args.tags,
-            opts=here,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[permission]),
         )
         version = aws.appconfig.HostedConfigurationVersion(
             f"{name}-version",
@@ -103,6 +121,24 @@ class PolicyStore(pulumi.ComponentResource):
         self.configuration_arn = pulumi.Output.concat(environment.arn, "/configuration/", self.profile_id)
         self.register_outputs(
             {"application": self.application_id, "environment": self.environment_id, "profile": self.profile_id}
+        )
+
+    def _validator(self, args: PolicyStoreArgs) -> LambdaFunction:
+        return LambdaFunction(
+            "validate",
+            LambdaFunctionArgs(
+                function_name=naming.stack_name(args.stack, "validate"),
+                handler="functions.handlers.validate.handler",
+                description="Reads a policy document as the router would, and says what is wrong with it",
+                code=package.archive(),
+                environment=None,
+                memory_mb=VALIDATE_MEMORY_MB,
+                timeout_s=VALIDATE_TIMEOUT_S,
+                statements=[],
+                log_retention_days=args.log_retention_days,
+                tags=args.tags,
+            ),
+            opts=pulumi.ResourceOptions(parent=self),
         )
 
     def _monitors(self, name: str, args: PolicyStoreArgs) -> list[aws.appconfig.EnvironmentMonitorArgsDict]:

@@ -86,7 +86,8 @@ def computed(kind: str, name: str, given: Mapping[str, Any]) -> tuple[str, dict[
         case "Alias" if "functionName" in given:
             function = arn("lambda", f"function:{given['functionName']}:{own}")
             return own, {
-                "invokeArn": f"arn:aws:apigateway:{REGION}:lambda:path/2015-03-31/functions/{function}/invocations"
+                "arn": function,
+                "invokeArn": f"arn:aws:apigateway:{REGION}:lambda:path/2015-03-31/functions/{function}/invocations",
             }
         case "Api":
             return "api1", {"executionArn": arn("execute-api", "api1")}

@@ -168,4 +168,5 @@ def test_only_their_services_assume_the_roles(programs: dict[str, Program]) -> N
         "inferlane-local-moderation-model": "sagemaker.amazonaws.com",
         "inferlane-local-route": "lambda.amazonaws.com",
         "inferlane-local-authorize": "lambda.amazonaws.com",
+        "inferlane-local-validate": "lambda.amazonaws.com",
     }

@@ -158,6 +158,7 @@ def test_what_the_stack_gives_out(programs: dict[str, Program], stack: str) -> N
     assert exports["url"] == "https://api1.execute-api.us-east-1.amazonaws.com"
     assert exports["policy"] == {"application": "app1", "environment": "env1", "profile": "pro1"}
     assert exports["functions"]["route"] == f"inferlane-{stack}-route"
+    assert exports["functions"]["validate"] == f"inferlane-{stack}-validate"
     assert exports.get("keys_table") == (None if stack == "growth" else f"inferlane-{stack}-keys")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from functions import settings
 from tests.infra.capture import Program, arn
-from tests.infra.conftest import JWT, named, of_type, statements
+from tests.infra.conftest import JWT, named, of_type, one, statements
 
 KEY = arn("kms", "key/key-1")
 
@@ -122,7 +122,7 @@ def test_only_liveness_is_open_with_iam(programs: dict[str, Program]) -> None:
     assert routes(program) == {"GET /healthz": "NONE", "ANY /{proxy+}": "AWS_IAM"}
     assert of_type(program, "Authorizer") == []
     assert [resource["name"] for resource in of_type(program, "Table")] == ["snapshot-table"]
-    assert [resource["name"] for resource in of_type(program, "Function")] == ["route-function"]
+    assert "authorize-function" not in [resource["name"] for resource in of_type(program, "Function")]
 
 
 def test_only_liveness_is_open_with_tokens(programs: dict[str, Program]) -> None:
@@ -207,6 +207,21 @@ def test_the_snapshot_is_encrypted_and_expires(programs: dict[str, Program]) -> 
     assert table["attributes"] == [{"name": "pk", "type": "S"}]
     assert table["ttl"] == {"attributeName": "ttl", "enabled": True}
     assert table["serverSideEncryption"] == {"enabled": True, "kmsKeyArn": KEY}
+
+
+def test_a_policy_is_validated_before_it_is_taken(programs: dict[str, Program]) -> None:
+    """AppConfig may call the alias of a function that reads a document as the router does and only writes its log."""
+    program = programs["growth"]
+    function, permission = named(program, "validate-function"), named(program, "policy-calls-validate")
+
+    assert named(program, "policy-profile")["validators"] == [
+        {"type": "LAMBDA", "content": arn("lambda", "function:inferlane-growth-validate:live")}
+    ]
+    assert one(program, "policy-calls-validate")["urn"] in one(program, "policy-profile")["depends_on"]
+    assert (permission["principal"], permission["qualifier"]) == ("appconfig.amazonaws.com", "live")
+    assert function["handler"] == "functions.handlers.validate.handler"
+    assert statements(program, "validate-grants") == [logs_of("inferlane-growth-validate")]
+    assert settings.TOPOLOGY_FILE not in function["code"]["archive"]
 
 
 def test_the_policy_is_deployed_as_json(programs: dict[str, Program]) -> None:

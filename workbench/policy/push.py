@@ -1,7 +1,9 @@
 """Put a policy in force, or take one back, without a deploy: AppConfig rolls it out, the router polls it.
 
 Push: a valid document becomes a hosted version and is deployed by the stack's own strategy, alarms included; waited for
-until AppConfig says complete. What does not get that far leaves nothing: no version without a deployment.
+until AppConfig says complete. What does not get that far leaves nothing: no version without a deployment. An interrupt
+ends the waiting, not the rollout. A later deploy of the Pulumi program replaces what was pushed only when its own
+document changed.
 Rollback: while a rollout lasts, it is stopped, and AppConfig goes back by itself. Else the newest earlier version that
 was ever in force is deployed, so that a second rollback goes back further; `to` names another one.
 """

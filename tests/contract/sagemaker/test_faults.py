@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
@@ -69,6 +70,22 @@ def test_hang(emulator: Emulator) -> None:
     began = time.monotonic()
     assert code_of(emulator, "dedicated") == "ModelError"
     assert 1.8 < time.monotonic() - began < 3
+
+
+@pytest.mark.parametrize("endpoint", ["dedicated", "serverless"])
+def test_the_end_of_a_hang_breaks_off_what_it_holds(emulator: Emulator, endpoint: str) -> None:
+    """Cleared, a hang leaves nothing behind: held requests fail then, and hold no slot until their time limit."""
+    emulator.invoke(endpoint)
+    fault = emulator.fault(endpoint, "hang")
+    with ThreadPoolExecutor(1) as threads:
+        held = threads.submit(code_of, emulator, endpoint)
+        eventually(lambda: emulator.shown(endpoint)["in_flight"] == 1)
+        began = time.monotonic()
+        emulator.admin("DELETE", f"/faults/{fault}")
+        assert held.result() == "ModelError"
+    assert time.monotonic() - began < 1
+    assert emulator.shown(endpoint)["in_flight"] == 0
+    assert code_of(emulator, endpoint) == "OK"
 
 
 def test_slow(emulator: Emulator) -> None:

@@ -2,7 +2,8 @@
 
 kind       params                       effect
 kill       -                            SIGKILL to every instance or container; none starts again until cleared
-hang       -                            requests are accepted and never answered (the caller sees the 60 s limit)
+hang       -                            requests are accepted and not answered (the caller sees the 60 s limit); the end
+                                        of the fault breaks them off, as the container's restart would
 slow       ms: n | factor: f            each prediction takes n ms longer, or f times as long, and holds its worker
 stress     cores: x                     a child process of each instance burns x host cores
 throttle   -                            every request gets the platform's throttle (HTTP 400, no text)

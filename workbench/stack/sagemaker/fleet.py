@@ -39,7 +39,7 @@ class Fleet(Lane):
         self._notify()
         try:
             async with asyncio.timeout(limit_s):
-                await self._until(lambda: len(self.ready) == count)
+                await self.until(lambda: len(self.ready) == count)
         except TimeoutError:
             return f"{len(self.ready)} of {count} instances are in service after {limit_s:g} s."
         return None

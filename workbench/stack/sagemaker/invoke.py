@@ -122,11 +122,10 @@ class Runtime:
             return ModelAnswer(status, b"injected by the errors fault", "text/plain")
         sent = {name: headers[name] for name in FORWARDED if name in headers} | _slowdown(lane.faults)
         timeout = aiohttp.ClientTimeout(total=self._settings.invocation_timeout_s)
-        # A hang is a container that accepts and never answers: the request only ends with its time limit.
         url = f"{replica.url}/invocations"
         try:
             if lane.faults.hangs:
-                await self._never()
+                await self._hang(lane)
             async with self._session.post(url, data=body, headers=sent, timeout=timeout) as response:
                 content = await response.read()
                 if len(content) > self._largest_answer(lane):
@@ -139,9 +138,11 @@ class Runtime:
             cause = f"The connection to container primary ended before it answered ({type(error).__name__})."
             return ModelAnswer(0, cause.encode())
 
-    async def _never(self) -> None:
-        await asyncio.sleep(self._settings.invocation_timeout_s)
-        raise TimeoutError
+    async def _hang(self, lane: Lane) -> None:
+        """A container that accepts and does not answer: until the time limit, or until it is gone. Always raises."""
+        async with asyncio.timeout(self._settings.invocation_timeout_s):
+            await lane.until(lambda: not lane.faults.hangs)
+        raise ConnectionResetError
 
     def _largest_answer(self, lane: Lane) -> int:
         settings = self._settings

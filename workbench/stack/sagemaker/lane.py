@@ -83,7 +83,7 @@ class Lane(ABC):
         """Let the requests that are in flight finish (new ones go elsewhere already), then stop."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
-                await self._until(lambda: not self.in_flight)
+                await self.until(lambda: not self.in_flight)
         await self.stop(self.factory.host.settings.stop_grace_s)
 
     async def stop(self, grace_s: float) -> None:
@@ -103,6 +103,11 @@ class Lane(ABC):
             await asyncio.gather(*(r.kill() for r in self.replicas))
         await asyncio.gather(*(self.factory.burn(r) for r in self.replicas))
         self._notify()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for a condition on the replicas or the faults."""
+        while not condition():
+            await self._moved.wait()
 
     # For the two kinds
 
@@ -146,7 +151,7 @@ class Lane(ABC):
         limit_s = self.factory.timeout_s
         try:
             async with asyncio.timeout(limit_s):
-                await self._until(lambda: not self.faults.held_down)
+                await self.until(lambda: not self.faults.held_down)
         except TimeoutError as error:
             raise StartError(f"A kill fault held the variant down for {limit_s:g} s; clear it first.") from error
 
@@ -155,10 +160,6 @@ class Lane(ABC):
         self._changed.set()
         self._moved.set()
         self._moved = asyncio.Event()
-
-    async def _until(self, condition: Callable[[], bool]) -> None:
-        while not condition():
-            await self._moved.wait()
 
     def _background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

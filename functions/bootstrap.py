@@ -61,7 +61,7 @@ def route_parts(settings: RouterSettings) -> RouteParts:
     from functions.aws.appconfig import AppConfigPolicies
     from functions.aws.cloudwatch import CloudWatchSignals
     from functions.aws.sagemaker_runtime import SageMakerRuntime
-    from functions.aws.telemetry import PowertoolsTelemetry
+    from functions.aws.telemetry import EmfTelemetry
     from functions.carry import carried
     from functions.router import Router
 
@@ -96,7 +96,7 @@ def route_parts(settings: RouterSettings) -> RouteParts:
     signals, marks = _shared(settings, session, metrics, logger)
     runtime = SageMakerRuntime(settings.region, credentials, settings.sagemaker_runtime_url)
     router = Router(topology, policies, signals, runtime, SystemClock(), marks)
-    return RouteParts(router, PowertoolsTelemetry(settings.stack, METRICS_NAMESPACE), logger)
+    return RouteParts(router, EmfTelemetry(settings.stack, METRICS_NAMESPACE), logger)
 
 
 def _shared(

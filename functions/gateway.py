@@ -19,6 +19,7 @@ from functions.router import Answer, Call, problem_answer
 
 LARGEST_RESPONSE: Final = 6 * 1024 * 1024 - 64 * 1024
 """Lambda's 6 MiB limit on a response, less room for headers and JSON escapes."""
+_SAFE: Final = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
 _TEXTUAL: Final = ("application/json", "application/problem+json", "application/jsonlines", "application/xml")
 
 
@@ -128,4 +129,6 @@ def _identity(context: Fields) -> Identity:
 
 def header_safe(text: str) -> str:
     """`text` as a header value: what is not printable ASCII is percent-encoded, so nothing can break the header."""
-    return quote(text, safe="".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%"))
+    if text.isascii() and text.isprintable() and "%" not in text:
+        return text
+    return quote(text, safe=_SAFE)

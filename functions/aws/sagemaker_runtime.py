@@ -24,8 +24,6 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlsplit
 
 import urllib3
-from botocore.auth import SigV4Auth
-from botocore.awsrequest import AWSRequest
 from urllib3.connection import HTTPConnection
 from urllib3.exceptions import (
     ConnectTimeoutError,
@@ -38,6 +36,7 @@ from urllib3.exceptions import (
 
 from functions.aws.connections import NotSentError, connection_pool
 from functions.aws.redaction import redacted
+from functions.aws.signing import Signer
 from functions.core.outcome import Kind, Outcome, classify_container_error
 from functions.core.topology import SyncLane
 
@@ -71,7 +70,7 @@ class SageMakerRuntime:
         suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
         self._base = (base_url or f"https://runtime.sagemaker.{region}.{suffix}").rstrip("/")
         self._prefix = urlsplit(self._base).path
-        self._signer = SigV4Auth(credentials, "sagemaker", region)
+        self._signer = Signer("sagemaker", region, _host(self._base))
         self._credentials = credentials
         self._pool = connection_pool(self._base)
         self._used_at = time.monotonic()
@@ -108,10 +107,8 @@ class SageMakerRuntime:
         return error_outcome(status, found.get("x-amzn-errortype"), data)
 
     def _sign(self, path: str, body: bytes, headers: dict[str, str]) -> dict[str, str]:
-        request = AWSRequest("POST", self._base + path, data=body, headers=headers)
-        self._signer.credentials = self._credentials.get_frozen_credentials()
-        self._signer.add_auth(request)
-        return dict(request.headers.items())
+        credentials = self._credentials.get_frozen_credentials()
+        return self._signer.sign(self._prefix + path, body, headers, credentials, time.time())
 
     def _send(self, path: str, body: bytes, headers: dict[str, str], ends: float) -> urllib3.BaseHTTPResponse:
         left = max(0.001, ends - time.monotonic())
@@ -134,6 +131,14 @@ class SageMakerRuntime:
     def _fresh_pool(self) -> None:
         self._pool.close()
         self._pool = connection_pool(self._base)
+
+
+def _host(url: str) -> str:
+    """The Host header that the HTTP client sends for `url`: a default port is not named."""
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port
+    host = f"[{host}]" if ":" in host else host
+    return host if port is None or port == {"https": 443, "http": 80}[parts.scheme] else f"{host}:{port}"
 
 
 def _headers(content_type: str | None, accept: str | None, more: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,9 @@
-"""Receipts into CloudWatch: one log line with the receipt, one EMF line with its metrics.
+"""Receipts into CloudWatch: one line of JSON a request, which is the receipt for people and its metrics for CloudWatch.
+
+The embedded metric format (EMF) lets a log event carry more members than its metrics; CloudWatch reads the metrics out
+of it, and the event stays. One line instead of two is half of the log events to pay for, and written directly it takes
+a fifth of the time that Powertools' logger and metrics need (they serve all other logging): this is the only log line
+of a request, on its way to the caller.
 
 Dimension sets are few, since each combination is a paid metric: {model}, {model, lane}, {model, rule}. Tenant, path
 and request id are in the receipt, never a dimension. `Demand` is what autoscaling follows: seconds of dedicated work
@@ -7,47 +12,66 @@ that this arrival asks for, whichever lane served it, since a lane's own concurr
 
 from __future__ import annotations
 
-import warnings
+import json
+import sys
 from typing import Final
-
-from aws_lambda_powertools import Logger
-from aws_lambda_powertools.metrics import MetricUnit
-from aws_lambda_powertools.metrics.provider.cloudwatch_emf.cloudwatch import AmazonCloudWatchEMFProvider
 
 from functions.core.receipt import Receipt
 
 _NONE: Final = "none"
 """Dimension value of a request that no lane served, or that names no model."""
+_DIMENSIONS: Final = [["model"], ["model", "lane"], ["model", "rule"]]
+_UNITS: Final = {
+    "Requests": "Count",
+    "Failures": "Count",
+    "Fallbacks": "Count",
+    "Hedges": "Count",
+    "ClaimsRefused": "Count",
+    "Latency": "Milliseconds",
+    "DecideTime": "Milliseconds",
+    "ColdStart": "Count",
+}
+_METRICS: Final = [{"Name": name, "Unit": unit} for name, unit in _UNITS.items()]
+_WITH_DEMAND: Final = [*_METRICS, {"Name": "Demand", "Unit": "Seconds"}]
+_ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
-class PowertoolsTelemetry:
-    """Writes through Powertools' Logger and EMF provider."""
+class EmfTelemetry:
+    """Writes to standard output, which Lambda takes to CloudWatch Logs, a line an event."""
 
     def __init__(self, stack: str, namespace: str) -> None:
         """`namespace` is CloudWatch's. Receipts are records, so they are written at any log level of the function."""
-        self._logger = Logger(service="receipt", level="INFO")
-        self._logger.append_keys(stack=stack)
-        self._namespace = namespace
-        self._cold = True
+        self._stack = stack
+        self._plain = [{"Namespace": namespace, "Dimensions": _DIMENSIONS, "Metrics": _METRICS}]
+        self._with_demand = [{"Namespace": namespace, "Dimensions": _DIMENSIONS, "Metrics": _WITH_DEMAND}]
+        self._cold = 1
 
     def record(self, receipt: Receipt) -> None:
-        """Write both lines (see `ports.Telemetry`)."""
-        self._logger.info("receipt", receipt=receipt.to_json())
-        metrics = AmazonCloudWatchEMFProvider(namespace=self._namespace)
-        metrics.service = ""  # no fourth dimension
-        model = receipt.decision.model if receipt.decision.predicted else None
-        metrics.add_dimension("model", model or _NONE)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Powertools warns of a dimension that recurs in a second set: it is meant
-            metrics.add_dimensions(model=model or _NONE, lane=receipt.lane or _NONE)
-            metrics.add_dimensions(model=model or _NONE, rule=receipt.decision.rule)
-        metrics.add_metric("Requests", MetricUnit.Count, 1)
-        metrics.add_metric("Failures", MetricUnit.Count, float(receipt.status >= 500))
-        metrics.add_metric("Fallbacks", MetricUnit.Count, receipt.fallbacks)
-        metrics.add_metric("Latency", MetricUnit.Milliseconds, receipt.latency_s * 1000)
-        metrics.add_metric("DecideTime", MetricUnit.Milliseconds, receipt.decide_s * 1000)
-        metrics.add_metric("ColdStart", MetricUnit.Count, float(self._cold))
+        """Write the line (see `ports.Telemetry`)."""
+        decision = receipt.decision
+        # A model that a caller made up must not become a dimension: only known ones have predictions.
+        line: dict[str, object] = {
+            "level": "INFO",
+            "message": "receipt",
+            "service": "receipt",
+            "stack": self._stack,
+            "model": decision.model if decision.predicted and decision.model else _NONE,
+            "lane": receipt.lane or _NONE,
+            "rule": decision.rule,
+            "Requests": 1,
+            "Failures": int(receipt.status >= 500),
+            "Fallbacks": receipt.fallbacks,
+            "Hedges": receipt.hedges,
+            "ClaimsRefused": len(decision.claims_refused),
+            "Latency": receipt.latency_s * 1000,
+            "DecideTime": receipt.decide_s * 1000,
+            "ColdStart": self._cold,
+            "receipt": receipt.to_json(),
+        }
+        directives = self._plain
         if receipt.demand_s is not None:
-            metrics.add_metric("Demand", MetricUnit.Seconds, receipt.demand_s)
-        metrics.flush_metrics()
-        self._cold = False
+            line["Demand"], directives = receipt.demand_s, self._with_demand
+        line["_aws"] = {"Timestamp": int((receipt.at + receipt.latency_s) * 1000), "CloudWatchMetrics": directives}
+        self._cold = 0
+        sys.stdout.write(_ENCODE(line) + "\n")
+        sys.stdout.flush()

@@ -76,6 +76,11 @@ class Receipt:
         """Attempts made because one before had failed."""
         return sum(1 for attempt in self.attempts[1:] if not attempt.hedge)
 
+    @property
+    def hedges(self) -> int:
+        """Attempts begun while another still ran."""
+        return sum(1 for attempt in self.attempts if attempt.hedge)
+
     def to_json(self) -> dict[str, object]:
         """The contract form."""
         return {

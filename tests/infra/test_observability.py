@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from functions.aws.telemetry import PowertoolsTelemetry
+from functions.aws.telemetry import EmfTelemetry
 from functions.settings import METRICS_NAMESPACE
 from infra import metrics
 from tests.infra.capture import Program, arn
@@ -86,7 +86,7 @@ def test_the_names_are_the_routers(capsys: pytest.CaptureFixture[str]) -> None:
     """What alarms and scaling ask for is what the router's telemetry writes: namespace, metrics, dimensions."""
     made = front(seen=snapshot(dedicated=lane({"model_latency_p50_ms": points(120.0)}), serverless=lane()))
     made.call(event())
-    PowertoolsTelemetry("test", METRICS_NAMESPACE).record(made.telemetry.receipts[0])
+    EmfTelemetry("test", METRICS_NAMESPACE).record(made.telemetry.receipts[0])
     (written,) = (json.loads(line) for line in capsys.readouterr().out.splitlines() if "CloudWatchMetrics" in line)
     (directive,) = written["_aws"]["CloudWatchMetrics"]
 

@@ -1,0 +1,74 @@
+"""Signature Version 4 for requests to one service in one region: what botocore's signer does, in a quarter of the time.
+
+botocore builds a general request object, re-reads its headers through `email.message`, and derives the day's key anew
+for each request; on the way to a model that is a tenth of what the router may take. Here the key is kept for the day
+and the credentials it was made of. `tests/contract/adapters/test_signing.py` holds every signature equal to botocore's
+over random requests. Rules: AWS General Reference, "Signature Version 4 signing process".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from time import gmtime, strftime
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from botocore.credentials import ReadOnlyCredentials
+
+_ALGORITHM: Final = "AWS4-HMAC-SHA256"
+
+
+class Signer:
+    """Signs POST requests without a query. Made once; safe to share between threads."""
+
+    def __init__(self, service: str, region: str, host: str) -> None:
+        """`host` as the HTTP client sends it, with a port that is not the scheme's own."""
+        self._scope = f"{region}/{service}/aws4_request"
+        self._region = region
+        self._service = service
+        self._host = host
+        self._key: tuple[tuple[str, str], bytes] | None = None
+
+    def sign(
+        self, path: str, body: bytes, headers: Mapping[str, str], credentials: ReadOnlyCredentials, now: float
+    ) -> dict[str, str]:
+        """`headers` (names in lower case) and those that prove the sender. `path` as sent; `now` is Unix seconds."""
+        stamp = strftime("%Y%m%dT%H%M%SZ", gmtime(now))
+        day = stamp[:8]
+        sent = {**headers, "x-amz-date": stamp}
+        if credentials.token:
+            sent["x-amz-security-token"] = credentials.token
+        signed = sorted([*sent.items(), ("host", self._host)])
+        names = ";".join([name for name, _ in signed])
+        canonical = "\n".join(
+            [
+                "POST",
+                quote(path, safe="/~"),
+                "",
+                *[f"{name}:{' '.join(value.split())}" for name, value in signed],
+                "",
+                names,
+                hashlib.sha256(body).hexdigest(),
+            ]
+        )
+        digest = hashlib.sha256(canonical.encode()).hexdigest()
+        to_sign = f"{_ALGORITHM}\n{stamp}\n{day}/{self._scope}\n{digest}"
+        signature = hmac.digest(self._key_of(day, credentials.secret_key or ""), to_sign.encode(), "sha256").hex()
+        sent["authorization"] = (
+            f"{_ALGORITHM} Credential={credentials.access_key}/{day}/{self._scope}, "
+            f"SignedHeaders={names}, Signature={signature}"
+        )
+        return sent
+
+    def _key_of(self, day: str, secret: str) -> bytes:
+        kept = self._key
+        if kept is not None and kept[0] == (day, secret):
+            return kept[1]
+        key = f"AWS4{secret}".encode()
+        for part in (day, self._region, self._service, "aws4_request"):
+            key = hmac.digest(key, part.encode(), "sha256")
+        self._key = ((day, secret), key)
+        return key

@@ -118,8 +118,7 @@ def conclude(choice: Choice, terms: Terms, facts: Facts, outlook: Outlook, polic
         order = _by_cost(order, outlook, pinned=prefers_batch)
     deferred = order[:1] == (_BATCH,)
     within_s = choice.rule.within_s or terms.route.within_s or policy.defaults.within_s
-    unnamed = [Rejected(name, "not in rule") for name in outlook.lanes if name not in wanted]
-    unnamed += [Rejected(name, "not in this stage") for name in outlook.absent if name not in wanted]
+    unnamed = [Rejected(name, "not in rule") for name in outlook.named if name not in wanted]
     return Decision(
         model=terms.model,
         order=order,

@@ -103,8 +103,8 @@ def as_time(value: object, path: Path) -> float:
     if moment.tzinfo is None:
         raise DocumentError(path, f"time {text!r} names no time zone (append Z for UTC)")
     try:
-        return moment.timestamp()
-    except (OverflowError, ValueError):
+        return moment.astimezone(UTC).timestamp()
+    except OverflowError:
         raise DocumentError(path, f"time {text!r} is out of range") from None
 
 

@@ -29,8 +29,8 @@ class Outlook:
     """One model's lanes at one moment."""
 
     lanes: Mapping[str, ServingLane]
-    absent: tuple[str, ...]
-    """Lanes of the model that nothing can execute yet."""
+    named: tuple[str, ...]
+    """Every lane that the topology has for the model, also one that nothing can execute yet."""
     latches: Mapping[str, bool | None]
     loads: Mapping[str, Load | None]
     breakers: Mapping[str, str]
@@ -49,7 +49,7 @@ def look(model: str, snapshot: Snapshot, policy: Policy, topology: Topology, now
     reasons = {name: _used_up(lane, model, snapshot, now) for name, lane in lanes.items()}
     return Outlook(
         lanes=lanes,
-        absent=tuple(name for name in topology.models[model] if name not in lanes),
+        named=tuple(topology.models[model]),
         latches=latches(policy.signals, snapshot, model, now, lanes),
         loads={name: load(lane, model, snapshot, now) for name, lane in sync.items()},
         breakers={name: snapshot.lane(model, name).breaker for name in lanes},

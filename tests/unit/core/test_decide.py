@@ -162,7 +162,7 @@ def test_absent_lanes_are_named() -> None:
     by = policy(rules=rules(({}, ["batch", "serverless"])))
     assert reasons(choose(by=by)) == {"batch": "not in this stage", "dedicated": "not in rule"}
     on = topology(dedicated=DEDICATED, serverless=SERVERLESS, external={"kind": "external"})
-    assert reasons(choose(on=on)) == {"external": "not in this stage"}
+    assert reasons(choose(on=on)) == {"external": "not in rule"}
     assert reasons(choose(on=on, by=policy(defaults={"order": ["external", "serverless"]}))) == {
         "external": "not in this stage",
         "dedicated": "not in rule",

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.core.document import DocumentError, show_time
+from functions.core.document import DocumentError, Problems, as_number, as_time, show_time
 from functions.core.patterns import PathPattern, wildcard_match
-from functions.core.request import Request
+from functions.core.request import ANONYMOUS, Request
 from functions.core.snapshot import LaneState, LatchState, Snapshot
 from functions.core.topology import BatchLane, ServerlessLane, Topology
 from functions.core.units import duration_s, percent, size_bytes
@@ -254,3 +254,61 @@ def test_times_are_written_in_utc() -> None:
     """Whole seconds without decimals."""
     assert show_time(0) == "1970-01-01T00:00:00Z"
     assert show_time(0.5) == "1970-01-01T00:00:00.500000Z"
+
+
+@pytest.mark.parametrize(
+    ("value", "cause"),
+    [(0, "must be above 0, found 0"), (10**400, "finite"), (float("nan"), "finite"), (True, "found a yes/no value")],
+)
+def test_a_number_has_bounds(value: object, cause: str) -> None:
+    """Above is not at least; what no float can hold is no number."""
+    with pytest.raises(DocumentError, match=cause):
+        as_number(value, ("x",), above=0)
+    assert as_number(0.001, ("x",), above=0) == 0.001
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [("noon", "ISO 8601"), ("2026-12-01T02:00:00", "append Z"), ("0001-01-01T00:00:00+23:00", "out of range")],
+)
+def test_a_time_is_a_moment(text: str, cause: str) -> None:
+    """With an offset, and within the calendar."""
+    with pytest.raises(DocumentError, match=cause):
+        as_time(text, ("at",))
+
+
+def test_an_anonymous_caller_may_be_written_out() -> None:
+    """The kind alone, or no identity at all."""
+    for identity in ({"kind": "anonymous"}, None):
+        document = {"schema": "inferlane/request/v1", "path": "/", "identity": identity}
+        assert Request.from_json(document).identity == ANONYMOUS
+
+
+def test_a_request_may_name_the_model_of_its_body() -> None:
+    """What the router peeked, for explain and the simulator."""
+    document = {"schema": "inferlane/request/v1", "path": "/v1/chat/completions", "model": "m"}
+    assert Request.from_json(document).model == "m"
+
+
+def test_stopped_experiments_travel_with_the_snapshot() -> None:
+    """Running ones are as good as not named; another state is a mistake."""
+    document = {"schema": "inferlane/snapshot/v1", "taken_at": "2026-12-01T02:00:00Z"}
+    found = Snapshot.from_json({**document, "experiments": {"a": "stopped", "b": "running"}})
+    assert found.stopped == {"a"}
+    assert Snapshot.from_json(found.to_json()) == found
+    with pytest.raises(DocumentError, match=r"experiments\.a: unknown state"):
+        Snapshot.from_json({**document, "experiments": {"a": "done"}})
+
+
+def test_a_reading_has_an_age() -> None:
+    """None when there was none; never negative."""
+    assert [Snapshot(at).age_s(100.0) for at in (None, 40.0, 160.0)] == [None, 60.0, 0.0]
+
+
+def test_errors_are_sorted_by_place_and_the_whole_after_its_parts() -> None:
+    """A place that the document does not have stands where the last one before it does."""
+    notes = Problems()
+    for path in ((), ("b",), ("a", 1), ("a", 0), ("c", "x"), ("a",)):
+        notes.add(path, "wrong")
+    document = {"a": [1, 2], "b": 1, "c": 3}
+    assert [error.path for error in notes.in_order_of(document)] == [("a", 0), ("a", 1), ("a",), ("b",), ("c", "x"), ()]

@@ -1,0 +1,77 @@
+"""The receipt: one line a request, with the decision and every attempt."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from functions.core.decide import decide
+from functions.core.outcome import Kind
+from functions.core.receipt import Attempt, Receipt
+from tests.unit.core.builders import IDLE, NOW, policy, request, topology
+
+FAILED = Attempt("dedicated", Kind.TIMEOUT, None, 0.001, 0.5, 0.5, 0.00012, detail="no answer")
+HEDGE = Attempt("serverless", Kind.LOST, None, 0.3, 0.1, 5.0, None, detail="closed", hedge=True)
+SERVED = Attempt("serverless", Kind.OK, 200, 0.501, 0.0421234, 10.0, 0.000003, detail="never shown")
+
+
+def receipt(*attempts: Attempt) -> Receipt:
+    return Receipt(
+        request_id="r-1",
+        at=NOW,
+        path="/realtime/chat",
+        decision=decide(request(), IDLE, policy(), topology(), NOW),
+        attempts=attempts,
+        status=200,
+        lane="serverless",
+        latency_s=0.5441239,
+        decide_s=0.00002,
+        bytes_in=812,
+        bytes_out=64,
+        cost_usd=0.000123,
+        counterfactual_usd={"dedicated": 0.00001},
+        snapshot_age_s=12.34567,
+    )
+
+
+def test_a_receipt_is_one_line_of_json() -> None:
+    """Milliseconds with three decimals, the moment in UTC, the policy's version."""
+    document = receipt(FAILED, SERVED).to_json()
+    assert "\n" not in json.dumps(document)
+    assert (document["latency_ms"], document["decide_ms"], document["snapshot_age_s"]) == (544.124, 0.02, 12.346)
+    assert (document["at"], document["policy_version"]) == ("2026-11-30T01:00:00Z", "test.1")
+    assert document["counterfactual_usd"] == {"dedicated": 0.00001}
+
+
+def test_an_attempt_tells_why_it_failed_and_nothing_of_one_that_did_not() -> None:
+    """`detail` only with a failure, `hedge` only with a hedge."""
+    failed, hedge, served = (attempt.to_json() for attempt in (FAILED, HEDGE, SERVED))
+    assert failed == {
+        "lane": "dedicated",
+        "outcome": "timeout",
+        "status": None,
+        "started_ms": 1.0,
+        "duration_ms": 500.0,
+        "timeout_ms": 500.0,
+        "cost_usd": 0.00012,
+        "detail": "no answer",
+    }
+    assert hedge["hedge"] is True
+    assert "detail" not in served
+    assert "hedge" not in served
+    assert served["duration_ms"] == 42.123
+
+
+def test_a_hedge_is_no_fallback() -> None:
+    """Only attempts after a failed one count."""
+    assert [receipt(*made).fallbacks for made in ((), (SERVED,), (FAILED, SERVED), (FAILED, HEDGE, SERVED))] == [
+        0,
+        0,
+        1,
+        1,
+    ]
+
+
+def test_without_a_snapshot_there_is_no_age() -> None:
+    """Null, not zero."""
+    assert replace(receipt(), snapshot_age_s=None).to_json()["snapshot_age_s"] is None

@@ -50,6 +50,7 @@ class Verdict:
 BUDGETS: Final = (
     Budget("decide", "decisions_per_s_20_rules", "decisions with 20 rules, one core", 100_000, "/s", least=True),
     Budget("decide", "ratio_40_to_20_rules", "decision time, 40 rules to 20: linear at most", 2.0, "×"),
+    Budget("decide", "worked_out_ratio_40_to_20_rules", "the same, every decision worked out anew", 2.0, "×"),
     Budget("router", "p50_ratio", "warm handler to a bare boto3 handler, P50", 0.75, "×"),
     Budget("router", "p99_ratio", "warm handler to a bare boto3 handler, P99", 1.0, "×"),
     Budget("router", "own_ms.p50", "the router's own time, P50", 0.35, "ms"),

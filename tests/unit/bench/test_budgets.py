@@ -22,7 +22,11 @@ def test_a_figure_past_its_limit_is_named_with_both_numbers() -> None:
 
 def test_a_rate_must_reach_its_limit() -> None:
     """For a budget of at least so many, less breaks it."""
-    slow = {"decisions_per_s_20_rules": 99_999, "ratio_40_to_20_rules": 1.0}
+    slow = {
+        "decisions_per_s_20_rules": 99_999,
+        "ratio_40_to_20_rules": 1.0,
+        "worked_out_ratio_40_to_20_rules": 1.0,
+    }
     assert next(each.to_json() for each in verdicts("decide", slow)) == {
         "figure": "decisions_per_s_20_rules",
         "value": 99_999.0,

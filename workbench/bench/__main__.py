@@ -1,6 +1,7 @@
 """Run the measurements, print them, write `build/bench/<name>.json`: `python -m workbench.bench [NAME …]`.
 
 A figure that breaks its budget (`budgets.py`) is named; with `--check` it also ends the command with 1.
+`--write-readme` measures nothing: it puts the last figures into the README.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ import platform
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from workbench.bench import cold_import, decide, package
 from workbench.bench.budgets import verdicts
+from workbench.bench.figures import read, rewrite
 from workbench.bench.processes import BenchError
 from workbench.bench.router import RouterBench
 from workbench.stack.layout import project_root
 from workbench.terminal import Terminal
+
+FOLDER: Final = project_root() / "build/bench"
 
 
 class Bench(Protocol):
@@ -43,6 +47,9 @@ def main() -> None:
         "--with-others", action="store_true", help="router: also LiteLLM's proxy and the article's sketch"
     )
     parser.add_argument("--check", action="store_true", help="end with 1 when a budget is broken")
+    parser.add_argument(
+        "--write-readme", action="store_true", help="measure nothing; put the last figures into README.md"
+    )
     options = parser.parse_args()
     unknown = sorted(set(options.names) - set(names))
     if unknown:
@@ -54,6 +61,9 @@ def main() -> None:
         "package": package,
     }
     try:
+        if options.write_readme:
+            _write_readme()
+            return
         broken = [broken for name in options.names or names for broken in _run(name, benches[name], terminal)]
     except BenchError as error:
         terminal.say(f"error: {error}")
@@ -63,6 +73,11 @@ def main() -> None:
     sys.exit(bool(broken and options.check))
 
 
+def _write_readme() -> None:
+    readme = project_root() / "README.md"
+    readme.write_text(rewrite(readme.read_text(encoding="utf-8"), read(FOLDER)), encoding="utf-8")
+
+
 def _run(name: str, bench: Bench, terminal: Terminal) -> list[str]:
     """Measure, write, print; the budgets that are broken, a line each."""
     with terminal.progress(name, bench.steps()) as bar:
@@ -70,9 +85,8 @@ def _run(name: str, bench: Bench, terminal: Terminal) -> list[str]:
     judged = verdicts(name, figures)
     about = {"bench": name, "python": platform.python_version(), "at": datetime.now(UTC).isoformat()}
     document = {**about, **figures, "budgets": [verdict.to_json() for verdict in judged]}
-    folder = project_root() / "build/bench"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
     terminal.result(document, "")
     return [f"over budget: {verdict.sentence()}" for verdict in judged if not verdict.held]
 

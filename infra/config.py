@@ -125,6 +125,9 @@ class DedicatedConfig(_Section):
     max_instances: Annotated[int, _between(1, 100)]
     slots_per_instance: Annotated[int, _between(1, 1000)] = 1
     """Requests one instance works on at a time: the container's workers."""
+    max_queue_ms: Annotated[int, _between(0, 60_000)] = 200
+    """Longest predicted wait for a worker: what would wait longer is told to go elsewhere at once. 0: no bound. Our
+    model server reads it; other servers have settings of their own (docs/admission.md)."""
     image: str | None = None
     bake_s: Annotated[int, _between(0, 3600)] = 300
     """How long the rollback alarm watches a new fleet before the old one goes, seconds."""

@@ -69,6 +69,7 @@ class DedicatedLane(pulumi.ComponentResource):
                 package=args.package,
                 image=args.image,
                 workers=args.config.slots_per_instance,
+                max_queue_ms=args.config.max_queue_ms,
                 log_retention_days=args.log_retention_days,
                 tags=args.tags,
             ),

@@ -26,6 +26,8 @@ class ServedModelArgs:
     package: ModelPackage
     image: Image
     workers: int
+    max_queue_ms: int
+    """0: no bound of its own."""
     log_retention_days: int
     tags: Mapping[str, str]
 
@@ -52,7 +54,7 @@ class ServedModel(pulumi.ComponentResource):
             policy=iam.policy([iam.writes_logs(logs.arn), _pulls(args.image)]),
             opts=here,
         )
-        environment = _environment(args.workers)
+        environment = _environment(args.workers, args.max_queue_ms)
         content = pulumi.Output.all(data_url=args.package.data_url, role=args.package.role.arn).apply(
             lambda made: {**made, "image": args.image.uri, "environment": environment}
         )
@@ -73,13 +75,14 @@ class ServedModel(pulumi.ComponentResource):
         self.register_outputs({"model_name": self.model_name})
 
 
-def _environment(workers: int) -> dict[str, str]:
-    """The inference toolkit's variables (aws/sagemaker-inference-toolkit, parameters.py)."""
+def _environment(workers: int, max_queue_ms: int) -> dict[str, str]:
+    """The inference toolkit's variables (aws/sagemaker-inference-toolkit, parameters.py), and our server's own."""
     return {
         "SAGEMAKER_PROGRAM": "inference.py",
         "SAGEMAKER_SUBMIT_DIRECTORY": "/opt/ml/model/code",
         "SAGEMAKER_MODEL_SERVER_WORKERS": str(workers),
         "SAGEMAKER_CONTAINER_LOG_LEVEL": "20",
+        "INFERLANE_MAX_QUEUE_MS": str(max_queue_ms),
     }
 
 

@@ -49,6 +49,7 @@ class ServerlessLane(pulumi.ComponentResource):
                 package=args.package,
                 image=args.image,
                 workers=1,
+                max_queue_ms=0,  # a container is given one request at a time: the platform throttles the rest
                 log_retention_days=args.log_retention_days,
                 tags=args.tags,
             ),

@@ -50,6 +50,7 @@ BAD = {
         0,
         "0 is not between 1 and 100: scale to zero needs inference components",
     ),
+    "models.moderation.dedicated.max_queue_ms": (-1, "-1 is not between 0 and 60000"),
     "models.moderation.dedicated.max_instances": ("four", "'four' is not a whole number"),
     "models.moderation.package": ("/etc", "'/etc' is not a path inside the project, such as models/moderation-light"),
     "router.timeout_s": (60, "60 is not between 1 and 30: an HTTP API ends every call at 30 s"),

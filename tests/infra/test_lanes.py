@@ -24,10 +24,11 @@ def test_containers_run_the_package(programs: dict[str, Program]) -> None:
     assert {container["modelDataUrl"] for container in containers.values()} == {f"s3://{BUCKET}/{key}"}
     assert containers["dedicated"]["image"].endswith("/pytorch-inference:2.6.0-gpu-py312")
     assert containers["serverless"]["image"].endswith("/pytorch-inference:2.6.0-cpu-py312")
-    workers = {
-        lane: container["environment"]["SAGEMAKER_MODEL_SERVER_WORKERS"] for lane, container in containers.items()
-    }
+    told = {lane: container["environment"] for lane, container in containers.items()}
+    workers = {lane: environment["SAGEMAKER_MODEL_SERVER_WORKERS"] for lane, environment in told.items()}
     assert workers == {"dedicated": "4", "serverless": "1"}
+    bounds = {lane: environment["INFERLANE_MAX_QUEUE_MS"] for lane, environment in told.items()}
+    assert bounds == {"dedicated": "200", "serverless": "0"}, "SageMaker gives a serverless container one at a time"
 
 
 def test_the_dedicated_variant(programs: dict[str, Program]) -> None:

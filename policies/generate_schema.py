@@ -17,7 +17,7 @@ from typing import Final
 
 from functions.core.condition_parser import BOUNDS, CLOCK, SECRET_HEADERS, WEEKDAYS
 from functions.core.policy import MAX_DEADLINE_MS, SCHEMA
-from functions.core.policy_parser import OBJECTIVES
+from functions.core.policy_parser import LONGEST_PATTERN, OBJECTIVES
 from functions.core.request import PRIORITIES
 from functions.core.snapshot import BREAKERS, METRICS
 from functions.core.topology import LANES
@@ -138,8 +138,9 @@ def _route() -> Schema:
 
 
 def _tenant() -> Schema:
-    claims = {"type": "object", "additionalProperties": _TEXT, "minProperties": 1}
-    whom = {"identity": _TEXT, "claim": claims, "api_key": _TEXT}
+    pattern = {**_TEXT, "maxLength": LONGEST_PATTERN}
+    claims = {"type": "object", "additionalProperties": pattern, "minProperties": 1}
+    whom = {"identity": pattern, "claim": claims, "api_key": pattern}
     entry = _object({**whom, "tenant": _TEXT, "tier": _TEXT, "cost_center": _nullable(_TEXT)}, ["tenant", "tier"])
     return {**entry, "oneOf": [{"required": [key]} for key in whom]}
 

@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from typing import Final, ParamSpec, TypeVar
 
 Path = tuple[str | int, ...]
+_SHOWN: Final = 20
+"""Choices that an error lists."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -89,8 +91,14 @@ def as_choice(value: object, path: Path, choices: Sequence[str], what: str = "va
     """One of `choices`, else `DocumentError` naming them all."""
     text = as_text(value, path)
     if text not in choices:
-        raise DocumentError(path, f"unknown {what} {text[:60]!r} (known: {', '.join(choices)})")
+        raise DocumentError(path, f"unknown {what} {text[:60]!r} (known: {_listed(choices)})")
     return text
+
+
+def _listed(choices: Sequence[str]) -> str:
+    """The choices, or the first of very many: an error stays a line."""
+    shown = ", ".join(choices[:_SHOWN])
+    return shown if len(choices) <= _SHOWN else f"{shown} and {len(choices) - _SHOWN} more"
 
 
 def as_time(value: object, path: Path) -> float:

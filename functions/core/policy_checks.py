@@ -7,7 +7,8 @@ or the same condition without a split.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 
 from functions.core.conditions import AllOf, Always, AnyOf, Condition, Not
 from functions.core.document import Fields, Path, Problems
@@ -41,49 +42,65 @@ def check_routes(routes: Sequence[tuple[Path, Route]], notes: Problems) -> None:
 
 def check_tenants(tenants: Sequence[tuple[Path, TenantEntry]], notes: Problems) -> None:
     """Note every entry that an earlier one wholly covers."""
-    patterns = _Patterns()
-    claims: list[tuple[Path, TenantEntry]] = []
-    for path, entry in tenants:
-        if entry.claims:
-            first = next((place for place, other in claims if _covers_claims(other, entry)), None)
-            claims.append((path, entry))
-        else:
-            kind, pattern = ("identity", entry.identity) if entry.identity is not None else ("api_key", entry.api_key)
-            first = patterns.first_over(kind, pattern or "")
-            patterns.add(kind, pattern or "", path)
+    asked = [(path, _questions(entry)) for path, entry in tenants]
+    seen = _Earlier(question for _, questions in asked for question in questions.items())
+    for path, questions in asked:
+        first = seen.covering(questions)
         if first is not None:
             notes.add(path, f"never reached: tenants[{first[-1]}] covers it")
+        else:
+            seen.add(path, questions)
 
 
-class _Patterns:
-    """Patterns seen so far, found by the literal text they begin with."""
+_Question = tuple[str, str]
+"""What is looked at (`identity`, `api_key`, or a claim) and the pattern that it must match."""
 
-    def __init__(self) -> None:
-        self._by_prefix: dict[tuple[str, str], list[tuple[str, Path]]] = {}
 
-    def add(self, kind: str, pattern: str, path: Path) -> None:
-        self._by_prefix.setdefault((kind, _prefix(pattern)), []).append((pattern, path))
+def _questions(entry: TenantEntry) -> dict[str, str]:
+    if entry.claims:
+        return {f"claim {name}": pattern for name, pattern in entry.claims}
+    return {"identity": entry.identity} if entry.identity is not None else {"api_key": entry.api_key or ""}
 
-    def first_over(self, kind: str, pattern: str) -> Path | None:
-        """The place of an earlier pattern that covers `pattern`; only one with a prefix of its prefix can."""
-        start = _prefix(pattern)
-        for end in range(len(start) + 1):
-            for other, path in self._by_prefix.get((kind, start[:end]), ()):
-                if covers(other, pattern):
-                    return path
+
+class _Earlier:
+    """Entries seen so far, found without comparing each with each.
+
+    A literal run of a pattern that covers another lies within a literal run of the other. So each entry is kept under
+    the rarest run of its first pattern, and looked up by every part of the other's runs that is as long as some key.
+    """
+
+    def __init__(self, questions: Iterable[_Question]) -> None:
+        self._frequency = Counter(run for _, pattern in questions for run in _runs(pattern))
+        self._kept: dict[_Question, list[tuple[Path, dict[str, str]]]] = {}
+        self._lengths: dict[str, set[int]] = {}
+
+    def add(self, path: Path, questions: dict[str, str]) -> None:
+        what, pattern = next(iter(questions.items()))
+        run = min(_runs(pattern), key=lambda run: (self._frequency[run], -len(run)), default="")
+        self._kept.setdefault((what, run), []).append((path, questions))
+        self._lengths.setdefault(what, set()).add(len(run))
+
+    def covering(self, questions: dict[str, str]) -> Path | None:
+        """The place of an entry that takes every caller whom `questions` would, or None."""
+        for what, pattern in questions.items():
+            for part in _parts(pattern, self._lengths.get(what, set())):
+                for path, earlier in self._kept.get((what, part), ()):
+                    if all(name in questions and covers(wide, questions[name]) for name, wide in earlier.items()):
+                        return path
         return None
 
 
-def _prefix(pattern: str) -> str:
-    for i, letter in enumerate(pattern):
-        if letter in "*?":
-            return pattern[:i]
-    return pattern
+def _runs(pattern: str) -> list[str]:
+    """The literal texts between wildcards."""
+    return [run for run in pattern.replace("?", "*").split("*") if run]
 
 
-def _covers_claims(wide: TenantEntry, narrow: TenantEntry) -> bool:
-    found = dict(narrow.claims)
-    return all(name in found and covers(pattern, found[name]) for name, pattern in wide.claims)
+def _parts(pattern: str, lengths: Iterable[int]) -> set[str]:
+    """Every part of the pattern's literal runs that has one of the lengths; of length 0, the empty one."""
+    found = {""} if 0 in lengths else set()
+    for run in _runs(pattern):
+        found |= {run[i : i + length] for length in lengths for i in range(len(run) - length + 1)}
+    return found
 
 
 def check_reachable(rules: Sequence[tuple[Path, Rule]], notes: Problems) -> None:

@@ -28,6 +28,8 @@ KEYS: Final = (
     "objective",
 )
 OBJECTIVES: Final = ("rules", "cost")
+LONGEST_PATTERN: Final = 1024
+"""Of an identity: a role's ARN has at most some 600 characters."""
 BUILT_IN_ROUTE: Final = Route(PathPattern.of("/v1/models/{model}/invocations", ()), None)
 
 _ORDER: Final = ("dedicated", "serverless")
@@ -180,9 +182,9 @@ def _tenant(fields: Fields, names: Names) -> TenantEntry:
         tenant=attempt("", fields.text, "tenant"),
         tier=attempt("", _tier, fields, names),
         cost_center=attempt("", fields.text_or, "cost_center", "") or None,
-        identity=attempt("", fields.text, "identity") if given == ["identity"] else None,
+        identity=attempt("", _pattern, fields, "identity") if given == ["identity"] else None,
         claims=attempt((), _claims, fields) if given == ["claim"] else (),
-        api_key=attempt("", fields.text, "api_key") if given == ["api_key"] else None,
+        api_key=attempt("", _pattern, fields, "api_key") if given == ["api_key"] else None,
     )
 
 
@@ -194,7 +196,14 @@ def _claims(fields: Fields) -> tuple[tuple[str, str], ...]:
     claim = fields.fields("claim")
     if not claim.values:
         raise DocumentError(claim.path, "expected a claim's name and the value it must have")
-    return tuple((name, claim.text(name)) for name in claim.values)
+    return tuple((name, _pattern(claim, name)) for name in claim.values)
+
+
+def _pattern(fields: Fields, key: str) -> str:
+    found = fields.text(key)
+    if len(found) > LONGEST_PATTERN:
+        raise DocumentError(fields.at(key), f"longer than {LONGEST_PATTERN} characters")
+    return found
 
 
 def _signal(signals: Fields, name: str, notes: Problems) -> Signal:

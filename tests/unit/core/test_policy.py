@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import time
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,9 @@ REFUSED: list[tuple[dict[str, object], str, str]] = [
         ({"rules": [{"id": f"r{i}", "when": {"tier": "vip"}, "order": ["dedicated"]} for i in range(2)]},
          "rules[1].when", "rule 'r0' has the same condition"),
         (tenants("arn:*", "arn:aws:iam::1:role/x"), "tenants[1]", "never reached: tenants[0] covers it"),
+        (tenants("x" * 1025), "tenants[0].identity", "longer than 1024"),
+        (tenants("*", "*"), "tenants[1]", "never reached"),
+        (tenants("??", "a?"), "tenants[1]", "never reached"),
         (tenants("a?c", "abc"), "tenants[1]", "never reached"),
         ({"tenants": [{"claim": {"a": "*"}, "tenant": "t", "tier": "vip"},
                       {"claim": {"a": "x", "b": "y"}, "tenant": "u", "tier": "vip"}]}, "tenants[1]", "never reached"),
@@ -236,6 +240,30 @@ def test_a_tenants_pattern_that_still_catches_something_is_fine(identities: tupl
     assert problems(policy_document(**tenants(*identities))) == []
 
 
+def test_thousands_of_tenants_are_checked_in_a_moment() -> None:
+    """By role, by key and by claim; the one that is covered is found among them."""
+    entries: list[dict[str, object]] = [{"identity": f"arn:aws:iam::*:role/team-{i}-*"} for i in range(2_000)]
+    entries += [{"api_key": f"*-{i:04}-*"} for i in range(2_000)]
+    entries += [{"claim": {"client_id": f"app-{i}", "aud": "*"}} for i in range(2_000)]
+    entries += [{"identity": "arn:aws:iam::1:role/team-7-x"}, {"claim": {"aud": "x", "client_id": "app-9", "sub": "?"}}]
+    entries += [{"claim": {"client_id": "app-9"}}, {"api_key": "*"}, {"api_key": "?*"}]
+    began = time.perf_counter()
+    found = problems(policy_document(tenants=[{**entry, "tenant": "t", "tier": "vip"} for entry in entries]))
+    assert [str(error) for error in found] == [
+        "tenants[6000]: never reached: tenants[7] covers it",
+        "tenants[6001]: never reached: tenants[4009] covers it",
+        "tenants[6004]: never reached: tenants[6003] covers it",
+    ]
+    assert time.perf_counter() - began < 5
+
+
+def test_an_error_lists_some_of_very_many_choices() -> None:
+    """A line stays a line."""
+    tiers = {f"t{i}": {"max_priority": "low"} for i in range(25)}
+    found = problems(policy_document(tiers=tiers, tenants=[{"api_key": "a", "tenant": "t", "tier": "x" * 99}]))
+    assert found[0].cause == f"unknown tier {'x' * 60!r} (known: {', '.join(list(tiers)[:20])} and 5 more)"
+
+
 GLOBS = st.text("ab*?", max_size=5)
 
 
@@ -248,6 +276,27 @@ def test_covering_is_what_matching_says(wide: str, narrow: str) -> None:
         assert told
     elif len(wide) + len(narrow) <= 5:
         assert not told
+
+
+QUESTIONS = st.one_of(
+    st.builds(lambda glob: {"identity": glob}, GLOBS.filter(bool)),
+    st.builds(lambda glob: {"api_key": glob}, GLOBS.filter(bool)),
+    st.builds(lambda claims: {"claim": claims}, st.dictionaries(st.sampled_from("xy"), GLOBS.filter(bool), min_size=1)),
+)
+
+
+@given(st.lists(QUESTIONS, max_size=6))
+def test_covered_entries_are_found_as_if_each_were_compared_with_each(asked: list[dict[str, object]]) -> None:
+    """The index leaves nothing out."""
+
+    def taken(by: dict[str, object], entry: dict[str, object]) -> bool:
+        wide, narrow = (one.get("claim", one) for one in (by, entry))
+        same = ("claim" in by) == ("claim" in entry)
+        return same and all(name in narrow and covers(text, narrow[name]) for name, text in wide.items())  # type: ignore[attr-defined,operator,index]
+
+    found = problems(policy_document(tenants=[{**entry, "tenant": "t", "tier": "vip"} for entry in asked]))
+    expected = [i for i, entry in enumerate(asked) if any(taken(by, entry) for by in asked[:i])]
+    assert [error.path for error in found] == [("tenants", i) for i in expected]
 
 
 def test_splits_with_one_condition_are_not_unreachable() -> None:

@@ -24,11 +24,11 @@ _EPSILON: Final = 1e-9
 class Budget:
     """One budget of one process. Not locked: deposits and withdrawals are made by the thread that serves a request."""
 
-    def __init__(self, share: float, most: float = _MOST) -> None:
-        """`share` extra attempts a request; at most `most` are saved up for later."""
+    def __init__(self, share: float, most: float = _MOST, *, saved: float = 0.0) -> None:
+        """`share` extra attempts a request; at most `most` are saved up for later; `saved` to begin with."""
         self._share = share
         self._most = most
-        self._saved = 0.0
+        self._saved = saved
 
     def deposit(self) -> None:
         """A request came by."""

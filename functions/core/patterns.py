@@ -31,7 +31,7 @@ class PathPattern:
         """Parse `value`. Raises `DocumentError`."""
         text = as_text(value, path)
         if not text.startswith("/"):
-            raise DocumentError(path, f"a path starts with /, found {text!r}")
+            raise DocumentError(path, f"a path starts with /, found {text[:60]!r}")
         parts = text[1:].split("/")
         open_end = parts[-1] == "**"
         parts = parts[:-1] if open_end else parts
@@ -41,11 +41,11 @@ class PathPattern:
         for part in parts:
             capture = _CAPTURE.fullmatch(part)
             if capture is None and ("{" in part or "}" in part or (part != "*" and "*" in part)):
-                raise DocumentError(path, f"segment {part!r} must be literal, {{name}}, * or **")
+                raise DocumentError(path, f"segment {part[:60]!r} must be literal, {{name}}, * or **")
             segments.append("*" if capture else part)
             names.append(capture[1] if capture else "")
         if len(set(filter(None, names))) != len(list(filter(None, names))):
-            raise DocumentError(path, f"a name is captured twice in {text!r}")
+            raise DocumentError(path, f"a name is captured twice in {text[:60]!r}")
         return cls(text, tuple(segments), tuple(names), open_end)
 
     def match(self, path: str) -> dict[str, str] | None:

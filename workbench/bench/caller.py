@@ -38,20 +38,23 @@ class LambdaContext:
 
 
 class _Wait:
-    """Sums the time that reads from sockets take, for whichever HTTP client is used: all read through `SocketIO`."""
+    """Sums the time that reads from sockets take, whichever HTTP client makes them."""
 
     def __init__(self) -> None:
         self.ns = 0
-        read = socket.SocketIO.readinto
+        # The standard library's own seam: every client ends in one of these two.
+        socket.socket.recv = self._timed(socket.socket.recv)  # type: ignore[method-assign]
+        socket.socket.recv_into = self._timed(socket.socket.recv_into)  # type: ignore[method-assign]
 
-        def timed(stream: socket.SocketIO, buffer: Any) -> int | None:
+    def _timed(self, read: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*arguments: Any) -> Any:
             began = time.perf_counter_ns()
             try:
-                return read(stream, buffer)
+                return read(*arguments)
             finally:
                 self.ns += time.perf_counter_ns() - began
 
-        socket.SocketIO.readinto = timed  # type: ignore[method-assign, assignment] # the standard library's seam
+        return timed
 
 
 def _router(_: str) -> Callable[[], Any]:

@@ -10,6 +10,7 @@ blocking thread a connection, the cheapest thing that answers HTTP:
 | POST …/chat/completions, POST /predict/…        | the same completion, for the routers that speak to plain HTTP  |
 | AppConfigData's two calls                       | the policy document once, then "unchanged"                     |
 | CloudWatch's GetMetricData                      | an hour of points for every series that is asked for           |
+| DynamoDB's GetItem, PutItem, UpdateItem         | a table without conditions: every lease is granted             |
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ _MODEL: Final = _Answer(
         "x-amzn-invoked-production-variant": "AllTraffic",
     },
 )
+
+_ITEMS: Final[dict[str, dict[str, Any]]] = {}
+"""The table, while this process lives."""
 
 
 def serve(listener: socket.socket, delay_s: float) -> None:
@@ -87,9 +91,22 @@ def _answer(method: str, target: str, headers: Mapping[str, str], body: bytes) -
         content = json.dumps(scene.policy(RULES)).encode() if first else b""
         poll = {"Next-Poll-Configuration-Token": "next", "Next-Poll-Interval-In-Seconds": str(_POLL_S)}
         return _Answer(content, {"content-type": "application/json", **poll})
-    if headers.get("x-amz-target", "").endswith(".GetMetricData"):
+    operation = headers.get("x-amz-target", "").rpartition(".")[2]
+    if operation == "GetMetricData":
         return _json({"MetricDataResults": _series(json.loads(body)["MetricDataQueries"])})
+    if operation in ("GetItem", "PutItem", "UpdateItem"):
+        return _json(_table(operation, json.loads(body)))
     return _json({"message": "not served here"}, status=404)
+
+
+def _table(operation: str, asked: dict[str, Any]) -> dict[str, Any]:
+    if operation == "PutItem":
+        _ITEMS[asked["Item"]["pk"]["S"]] = asked["Item"]
+        return {}
+    if operation == "UpdateItem":
+        return {"Attributes": {"epoch": {"N": str(int(time.time() * 1000))}}}
+    item = _ITEMS.get(asked["Key"]["pk"]["S"])
+    return {} if item is None else {"Item": item}
 
 
 def _series(queries: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -85,7 +85,7 @@ def caller(name: str, kind: str, url: str) -> Iterator[Caller]:
     with tempfile.TemporaryDirectory(prefix="inferlane-bench-") as folder:
         errors = Path(folder) / "stderr"
         arguments = [kind, url, str(Path(folder) / "stdout")]
-        env = _lambda_environment(url, Path(folder))
+        env = lambda_environment(url, Path(folder))
         with _python("workbench.bench.caller", arguments, env, core=-1, errors=errors) as process:
             yield Caller(name, process, errors)
 
@@ -94,17 +94,21 @@ def caller(name: str, kind: str, url: str) -> Iterator[Caller]:
 def served(url: str) -> Iterator[str]:
     """Our handler behind an HTTP server, on the backend at `url`: its own URL, while the context lasts."""
     with tempfile.TemporaryDirectory(prefix="inferlane-bench-") as folder:
-        env = _lambda_environment(url, Path(folder))
+        env = lambda_environment(url, Path(folder))
         with _python("workbench.bench.served", [], env, core=None) as process:
             port = _pipe(process.stdout).readline().strip()
             yield f"http://127.0.0.1:{port}{scene.PATH}"
 
 
-def _lambda_environment(url: str, folder: Path) -> dict[str, str]:
+def lambda_environment(url: str, folder: Path) -> dict[str, str]:
     """What the `route` function finds around itself, on the backend at `url`; its package's root is `folder`."""
     (folder / TOPOLOGY_FILE).write_text(json.dumps(scene.topology()))
     settings = router_environment(
-        stack="bench", policy_application="bench", policy_environment="live", policy_profile="policy"
+        stack="bench",
+        policy_application="bench",
+        policy_environment="live",
+        policy_profile="policy",
+        snapshot_table="bench-snapshot",
     )
     return {**offline_environment(url), **settings, "LAMBDA_TASK_ROOT": str(folder)}
 

@@ -44,7 +44,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m workbench.bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(names)}; all if not given")
     parser.add_argument(
-        "--with-others", action="store_true", help="router: also LiteLLM's proxy and the article's sketch"
+        "--with-others",
+        action="store_true",
+        help="router: also LiteLLM's proxy and the article's sketch, from PyPI into build/bench/venv (0.8 GB)",
     )
     parser.add_argument("--check", action="store_true", help="end with 1 when a budget is broken")
     parser.add_argument(

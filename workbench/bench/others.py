@@ -26,6 +26,7 @@ from workbench.stack.layout import project_root
 from workbench.stack.processes import free_port
 
 REQUIREMENTS: Final = ("fastapi==0.165.0", "uvicorn[standard]==0.54.0", "requests==2.34.2", "litellm[proxy]==1.108.7")
+FOLDER: Final = project_root() / "build/bench/venv"
 _INSTALL_S: Final = 900
 _START_S: Final = 90
 _STOP_S: Final = 10
@@ -76,9 +77,8 @@ class NotInstalledError(BenchError):
     """The other routers cannot be had here; the message says why."""
 
 
-def installed() -> Path:
-    """The virtual environment with both of them, made when there is none. Raises `NotInstalledError`."""
-    folder = project_root() / "build/bench/venv"
+def installed(folder: Path = FOLDER, base: str = sys.executable) -> Path:
+    """The virtual environment with both of them, made by the interpreter `base`. Raises `NotInstalledError`."""
     stamp = folder / "installed.txt"
     wanted = "\n".join(REQUIREMENTS) + "\n"
     if stamp.is_file() and stamp.read_text() == wanted:
@@ -86,7 +86,7 @@ def installed() -> Path:
     python = str(folder / "bin/python")
     quiet = ["-qq", "--disable-pip-version-check"]
     for command in (
-        [sys.executable, "-m", "venv", str(folder)],
+        [base, "-m", "venv", str(folder)],
         [python, "-m", "pip", "install", *quiet, *REQUIREMENTS],
     ):
         try:

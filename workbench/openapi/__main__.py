@@ -16,13 +16,13 @@ from workbench.stack.layout import project_root
 FILE = project_root() / "docs/openapi/openapi.json"
 
 
-def main() -> None:
-    """Exits with 1 when the file is out of date, or the policy is none."""
+def main(arguments: list[str] | None = None) -> None:
+    """`arguments` None: the command line's. Exits with 1 when the file is out of date, or the policy is none."""
     parser = argparse.ArgumentParser(prog="python -m workbench.openapi", description=__doc__)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--check", action="store_true", help="change nothing; exit with 1 when the file is out of date")
     what.add_argument("--policy", metavar="FILE", help="print the document of a stack with this policy")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.policy is not None:
         try:
             _, policy = load(options.policy)

@@ -8,20 +8,26 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
+from functools import cache
 from os import urandom
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from functions.core.topology import Topology, TopologyError
 from functions.settings import METRICS_NAMESPACE, AuthorizerSettings, RouterSettings, SettingsError
 
 if TYPE_CHECKING:
-    from botocore.session import Session
-
     from functions.aws.cloudwatch import CloudWatchSignals
+    from functions.aws.signing import Credentials
     from functions.core.snapshot import Snapshot
     from functions.ports import FailureMarks, KeyStore, Log, SignalSource, Telemetry
     from functions.router import Router
+
+
+_POLICY_S: Final = 2.0
+"""Longest wait for AppConfig; the last good policy serves as well."""
+_SHARED_S: Final = 0.8
+"""Longest wait for what instances tell each other: DynamoDB answers in milliseconds, and the last value serves too."""
 
 
 class SystemClock:
@@ -60,6 +66,7 @@ def route_parts(settings: RouterSettings) -> RouteParts:
     from functions.aws import clients
     from functions.aws.appconfig import AppConfigPolicies
     from functions.aws.cloudwatch import CloudWatchSignals
+    from functions.aws.direct import Service
     from functions.aws.sagemaker_runtime import SageMakerRuntime
     from functions.aws.telemetry import EmfTelemetry
     from functions.carry import carried
@@ -67,13 +74,16 @@ def route_parts(settings: RouterSettings) -> RouteParts:
 
     logger = Logger(service="route")
     logger.append_keys(stack=settings.stack)
-    session = clients.session()
-    credentials = session.get_credentials()
-    if credentials is None:
+    session = cache(clients.session)
+    keys: Credentials | None = settings.keys or session().get_credentials()
+    if keys is None:
         raise SettingsError("no AWS credentials in the environment")
     topology = read_topology(settings.topology_file)
+    appconfig = Service(
+        "appconfig", "appconfigdata", settings.region, keys, url=settings.appconfig_url, timeout_s=_POLICY_S
+    )
     policies = AppConfigPolicies(
-        clients.appconfigdata(session),
+        appconfig,
         application=settings.policy_application,
         environment=settings.policy_environment,
         profile=settings.policy_profile,
@@ -93,27 +103,29 @@ def route_parts(settings: RouterSettings) -> RouteParts:
         log=logger,
         carry=carry,
     )
-    signals, marks = _shared(settings, session, metrics, logger)
-    runtime = SageMakerRuntime(settings.region, credentials, settings.sagemaker_runtime_url)
+    signals, marks = _shared(settings, keys, metrics, logger)
+    runtime = SageMakerRuntime(settings.region, keys, settings.sagemaker_runtime_url)
     router = Router(topology, policies, signals, runtime, SystemClock(), marks)
     return RouteParts(router, EmfTelemetry(settings.stack, METRICS_NAMESPACE), logger)
 
 
 def _shared(
-    settings: RouterSettings, session: Session, metrics: CloudWatchSignals, log: Log
+    settings: RouterSettings, keys: Credentials, metrics: CloudWatchSignals, log: Log
 ) -> tuple[SignalSource, FailureMarks | None]:
     """Where snapshot and failure marks come from: shared through a table where there is one, else each for itself."""
     if settings.snapshot_table is None:
         return metrics, None
-    from functions.aws import clients
+    from functions.aws.direct import Dynamo, Service
     from functions.aws.failure_marks import SharedMarks
     from functions.aws.snapshot_store import SharedSignals
 
-    client, owner = clients.dynamodb_beside(session), urandom(8).hex()
-    table = settings.snapshot_table
+    items = Dynamo(
+        Service("dynamodb", "dynamodb", settings.region, keys, url=settings.dynamodb_url, timeout_s=_SHARED_S)
+    )
+    table, owner = settings.snapshot_table, urandom(8).hex()
     return (
-        SharedSignals(client, table, metrics.read, owner=owner, ttl_s=settings.snapshot_ttl_s, log=log),
-        SharedMarks(client, table, owner=owner, log=log),
+        SharedSignals(items, table, metrics.read, owner=owner, ttl_s=settings.snapshot_ttl_s, log=log),
+        SharedMarks(items, table, owner=owner, log=log),
     )
 
 
@@ -125,7 +137,7 @@ def authorize_parts(settings: AuthorizerSettings) -> AuthorizeParts:
     from functions.aws.keys import DynamoKeys
 
     return AuthorizeParts(
-        DynamoKeys(clients.dynamodb(clients.session()), settings.keys_table), Logger(service="authorize")
+        DynamoKeys(clients.dynamodb(clients.session), settings.keys_table), Logger(service="authorize")
     )
 
 

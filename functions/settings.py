@@ -7,12 +7,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
 class SettingsError(ValueError):
     """A variable is missing or malformed; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessKeys:
+    """The execution role's keys, which Lambda puts into the environment and which last as long as it does."""
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    token: str | None = field(repr=False)
+
+    def get_frozen_credentials(self) -> AccessKeys:
+        """Themselves: they do not change."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +49,11 @@ class RouterSettings:
     """How long a fetched policy is served before AppConfig is asked again, seconds."""
     sagemaker_runtime_url: str | None = None
     """Base URL of the SageMaker runtime; None means the region's public endpoint."""
+    appconfig_url: str | None = None
+    dynamodb_url: str | None = None
+    """Base URLs of AppConfigData and DynamoDB, likewise."""
+    keys: AccessKeys | None = None
+    """None: wherever the SDK finds them."""
     snapshot_table: str | None = None
     """DynamoDB table (partition key `pk`) by which instances share snapshot and failure marks; None: each is alone."""
 
@@ -107,8 +125,10 @@ def read_router(environ: Mapping[str, str] | None = None) -> RouterSettings:
         snapshot_ttl_s=_positive(env, f"{_PREFIX}SNAPSHOT_TTL_S", 15.0),
         metric_period_s=int(_positive(env, f"{_PREFIX}METRIC_PERIOD_S", 60.0)),
         policy_ttl_s=_positive(env, f"{_PREFIX}POLICY_TTL_S", 30.0),
-        # The AWS SDKs' own variables, most specific first.
-        sagemaker_runtime_url=env.get("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME") or env.get("AWS_ENDPOINT_URL") or None,
+        sagemaker_runtime_url=_url(env, "SAGEMAKER_RUNTIME"),
+        appconfig_url=_url(env, "APPCONFIGDATA"),
+        dynamodb_url=_url(env, "DYNAMODB"),
+        keys=_keys(env),
         snapshot_table=env.get(f"{_PREFIX}SNAPSHOT_TABLE") or None,
     )
 
@@ -117,6 +137,16 @@ def read_authorizer(environ: Mapping[str, str] | None = None) -> AuthorizerSetti
     """Read the `authorize` function's settings. Raises `SettingsError` naming the first bad variable."""
     env = os.environ if environ is None else environ
     return AuthorizerSettings(keys_table=_text(env, f"{_PREFIX}KEYS_TABLE"))
+
+
+def _url(env: Mapping[str, str], service: str) -> str | None:
+    """The AWS SDKs' own variables, most specific first."""
+    return env.get(f"AWS_ENDPOINT_URL_{service}") or env.get("AWS_ENDPOINT_URL") or None
+
+
+def _keys(env: Mapping[str, str]) -> AccessKeys | None:
+    access, secret = env.get("AWS_ACCESS_KEY_ID"), env.get("AWS_SECRET_ACCESS_KEY")
+    return AccessKeys(access, secret, env.get("AWS_SESSION_TOKEN") or None) if access and secret else None
 
 
 def _text(env: Mapping[str, str], name: str) -> str:

@@ -7,17 +7,14 @@ AppConfigData answers an unchanged poll with an empty body. A document that does
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from functions.aws.direct import Service
 from functions.aws.redaction import redacted
 from functions.core.policy import Policy
 from functions.core.policy_parser import parse_policy
 from functions.ports import Log
 from functions.refresh import LastGood
-
-if TYPE_CHECKING:
-    from mypy_boto3_appconfigdata import AppConfigDataClient
 
 _SHORTEST_POLL_S: Final = 15
 """AppConfigData refuses to be polled more often."""
@@ -33,7 +30,7 @@ class AppConfigPolicies:
 
     def __init__(
         self,
-        client: Callable[[], AppConfigDataClient],
+        service: Service,
         *,
         application: str,
         environment: str,
@@ -41,8 +38,8 @@ class AppConfigPolicies:
         ttl_s: float,
         log: Log,
     ) -> None:
-        """`client` is made at the first poll."""
-        self._client = client
+        """`service` is AppConfigData."""
+        self._service = service
         self._names = (application, environment, profile)
         self._poll_s = max(_SHORTEST_POLL_S, int(ttl_s))
         self._log = log
@@ -63,21 +60,22 @@ class AppConfigPolicies:
         return self._policy
 
     def _poll(self, now: float) -> bytes:
-        client = self._client()
         if self._token is None:
             application, environment, profile = self._names
-            session = client.start_configuration_session(
-                ApplicationIdentifier=application,
-                EnvironmentIdentifier=environment,
-                ConfigurationProfileIdentifier=profile,
-                RequiredMinimumPollIntervalInSeconds=self._poll_s,
-            )
-            self._token = session["InitialConfigurationToken"]
+            asked = {
+                "ApplicationIdentifier": application,
+                "EnvironmentIdentifier": environment,
+                "ConfigurationProfileIdentifier": profile,
+                "RequiredMinimumPollIntervalInSeconds": self._poll_s,
+            }
+            headers = {"content-type": "application/json"}
+            session = self._service.call("POST", "/configurationsessions", headers, json.dumps(asked).encode())
+            self._token = str(json.loads(session.body)["InitialConfigurationToken"])
         token, self._token = self._token, None  # a token serves once, also when the call fails
-        answer = client.get_latest_configuration(ConfigurationToken=token)
-        self._token = answer["NextPollConfigurationToken"]
-        self._poll_at = now + answer["NextPollIntervalInSeconds"]
-        return answer["Configuration"].read(_LARGEST + 1)
+        answer = self._service.call("GET", "/configuration", {}, query={"configuration_token": token})
+        self._token = answer.headers["next-poll-configuration-token"]
+        self._poll_at = now + float(answer.headers["next-poll-interval-in-seconds"])
+        return answer.body
 
     def _take(self, content: bytes) -> None:
         try:

@@ -13,15 +13,12 @@ grown old are removed along with the next write. Whatever goes wrong, no request
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
+from functions.aws.direct import Items
 from functions.aws.redaction import redacted
 from functions.ports import LaneKey, Log
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
 
 _SLOTS: Final = 8
 _CALM_S: Final = 15.0
@@ -34,9 +31,9 @@ _LOG_EVERY_S: Final = 60.0
 class SharedMarks:
     """A `FailureMarks` of many instances."""
 
-    def __init__(self, client: Callable[[], DynamoDBClient], table: str, *, owner: str, log: Log) -> None:
+    def __init__(self, items: Items, table: str, *, owner: str, log: Log) -> None:
         """`owner` names this instance, unlike any other."""
-        self._client = client
+        self._items = items
         self._table = table
         self._slot = str(zlib.crc32(owner.encode()) % _SLOTS)
         self._log = log
@@ -60,13 +57,13 @@ class SharedMarks:
         old = [name for name, at in self._found.items() if abs(now - at) > _OLD_S and name not in mine]
         names = {"#ttl": "ttl", **{f"#s{i}": name for i, name in enumerate(mine)}}
         names |= {f"#r{i}": name for i, name in enumerate(old)}
-        values: dict[str, AttributeValueTypeDef] = {":ttl": {"N": str(int(now) + _KEPT_S)}}
+        values: dict[str, dict[str, str]] = {":ttl": {"N": str(int(now) + _KEPT_S)}}
         values |= {f":s{i}": {"N": f"{at:.3f}"} for i, at in enumerate(mine.values())}
         update = ", ".join(["SET #ttl = :ttl", *(f"#s{i} = :s{i}" for i in range(len(mine)))])
         if old:
             update += " REMOVE " + ", ".join(f"#r{i}" for i in range(len(old)))
         try:
-            self._client().update_item(
+            self._items.update_item(
                 TableName=self._table,
                 Key={"pk": {"S": "marks"}},
                 UpdateExpression=update,
@@ -78,7 +75,7 @@ class SharedMarks:
 
     def _look(self, now: float) -> None:
         try:
-            item = self._client().get_item(TableName=self._table, Key={"pk": {"S": "marks"}}).get("Item", {})
+            item = self._items.get_item(TableName=self._table, Key={"pk": {"S": "marks"}}).get("Item", {})
             self._found = {name: float(value["N"]) for name, value in item.items() if "|" in name and "N" in value}
         except Exception as error:
             self._failed = True

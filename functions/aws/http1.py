@@ -77,9 +77,11 @@ class Peer:
         self._tls: ssl.SSLContext | None = None
         self._idle: list[tuple[socket.socket, float]] = []
 
-    def post(self, path: str, headers: Mapping[str, str], body: bytes, ends: float) -> Response:
+    def exchange(
+        self, path: str, headers: Mapping[str, str], body: bytes, ends: float, method: str = "POST"
+    ) -> Response:
         """One exchange. `ends` is a reading of `time.monotonic()`. Raises the module's errors, or ValueError."""
-        head = _head(path, self.host, headers, len(body))
+        head = _head(method, path, self.host, headers, len(body))
         sock = self._taken() or self._connect(ends)
         try:
             sent = _send(sock, head + body, ends)
@@ -128,10 +130,10 @@ class Peer:
         return connection.sock
 
 
-def _head(path: str, host: str, headers: Mapping[str, str], length: int) -> bytes:
+def _head(method: str, path: str, host: str, headers: Mapping[str, str], length: int) -> bytes:
     if any(map(_CONTROL.search, headers.values())):
         raise ValueError("a header holds a control character")
-    lines = [f"POST {path} HTTP/1.1", f"host: {host}", *[f"{name}: {value}" for name, value in headers.items()]]
+    lines = [f"{method} {path} HTTP/1.1", f"host: {host}", *[f"{name}: {value}" for name, value in headers.items()]]
     return "\r\n".join([*lines, f"content-length: {length}", "", ""]).encode("latin-1")
 
 

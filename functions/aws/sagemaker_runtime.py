@@ -20,18 +20,15 @@ import json
 import re
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import quote, urlsplit
 
 from functions.aws.http1 import ConnectError, NotSentError, Peer, Response
 from functions.aws.redaction import redacted
-from functions.aws.signing import Signer
+from functions.aws.signing import Credentials, Signer
 from functions.core.budgets import RETRY_SHARE, Budget
 from functions.core.outcome import Kind, Outcome, classify_container_error
 from functions.core.topology import SyncLane
-
-if TYPE_CHECKING:
-    from botocore.credentials import Credentials
 
 _QUOTED: Final = re.compile(r'with message "(.*)"\. See https://', re.DOTALL)
 _ERRORS: Final = {
@@ -87,11 +84,11 @@ class SageMakerRuntime:
         signed = self._signer.sign(path, body, headers, credentials, time.time())
         self._retries.deposit()
         try:
-            return self._peer.post(path, signed, body, ends)
+            return self._peer.exchange(path, signed, body, ends)
         except NotSentError:
             if not self._retries.take():
                 raise
-            return self._peer.post(path, signed, body, ends)
+            return self._peer.exchange(path, signed, body, ends)
 
 
 def _headers(content_type: str | None, accept: str | None, more: Mapping[str, str]) -> dict[str, str]:

@@ -12,17 +12,41 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from time import gmtime, strftime
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 from urllib.parse import quote
-
-if TYPE_CHECKING:
-    from botocore.credentials import ReadOnlyCredentials
 
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 
 
+class Keys(Protocol):
+    """An access key, as botocore's `ReadOnlyCredentials` and `settings.AccessKeys` have it."""
+
+    @property
+    def access_key(self) -> str | None:
+        """Its id."""
+        ...
+
+    @property
+    def secret_key(self) -> str | None:
+        """Its secret."""
+        ...
+
+    @property
+    def token(self) -> str | None:
+        """Its session's token, if it has one."""
+        ...
+
+
+class Credentials(Protocol):
+    """Where keys come from."""
+
+    def get_frozen_credentials(self) -> Keys:
+        """The keys of the moment."""
+        ...
+
+
 class Signer:
-    """Signs POST requests without a query. Made once; safe to share between threads."""
+    """Signs requests to one host. Made once; safe to share between threads."""
 
     def __init__(self, service: str, region: str, host: str) -> None:
         """`host` as the HTTP client sends it, with a port that is not the scheme's own."""
@@ -33,21 +57,32 @@ class Signer:
         self._key: tuple[tuple[str, str], bytes] | None = None
 
     def sign(
-        self, path: str, body: bytes, headers: Mapping[str, str], credentials: ReadOnlyCredentials, now: float
+        self,
+        path: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        keys: Keys,
+        now: float,
+        *,
+        method: str = "POST",
+        query: str = "",
     ) -> dict[str, str]:
-        """`headers` (names in lower case) and those that prove the sender. `path` as sent; `now` is Unix seconds."""
+        """`headers` (names in lower case) and those that prove the sender.
+
+        `path` and `query` as sent, the query's parts encoded and sorted; `now` is Unix seconds.
+        """
         stamp = strftime("%Y%m%dT%H%M%SZ", gmtime(now))
         day = stamp[:8]
         sent = {**headers, "x-amz-date": stamp}
-        if credentials.token:
-            sent["x-amz-security-token"] = credentials.token
+        if keys.token:
+            sent["x-amz-security-token"] = keys.token
         signed = sorted([*sent.items(), ("host", self._host)])
         names = ";".join([name for name, _ in signed])
         canonical = "\n".join(
             [
-                "POST",
+                method,
                 quote(path, safe="/~"),
-                "",
+                query,
                 *[f"{name}:{' '.join(value.split())}" for name, value in signed],
                 "",
                 names,
@@ -56,9 +91,9 @@ class Signer:
         )
         digest = hashlib.sha256(canonical.encode()).hexdigest()
         to_sign = f"{_ALGORITHM}\n{stamp}\n{day}/{self._scope}\n{digest}"
-        signature = hmac.digest(self._key_of(day, credentials.secret_key or ""), to_sign.encode(), "sha256").hex()
+        signature = hmac.digest(self._key_of(day, keys.secret_key or ""), to_sign.encode(), "sha256").hex()
         sent["authorization"] = (
-            f"{_ALGORITHM} Credential={credentials.access_key}/{day}/{self._scope}, "
+            f"{_ALGORITHM} Credential={keys.access_key}/{day}/{self._scope}, "
             f"SignedHeaders={names}, Signature={signature}"
         )
         return sent

@@ -21,15 +21,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from functions.aws.direct import ConditionalCheckFailedError, Items
 from functions.aws.redaction import redacted
 from functions.aws.snapshot_codec import CodecError, decode, encode
 from functions.core.snapshot import STALE_S, Snapshot
 from functions.ports import Log
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 LEASE_S: Final = 5.0
 """Longer than one reading of CloudWatch may take (its client gives up after 3 s), shorter than a snapshot's life."""
@@ -50,7 +48,7 @@ class SharedSignals:
 
     def __init__(
         self,
-        client: Callable[[], DynamoDBClient],
+        items: Items,
         table: str,
         read: Callable[[float, Snapshot | None], Snapshot],
         *,
@@ -59,7 +57,7 @@ class SharedSignals:
         log: Log,
     ) -> None:
         """`read(now, last)` asks CloudWatch and may raise; `owner` names this instance, unlike any other."""
-        self._client = client
+        self._items = items
         self._table = table
         self._read = read
         self._owner = owner
@@ -100,7 +98,7 @@ class SharedSignals:
         return taken_at + self._ttl_s + self._spread_s
 
     def _take_shared(self) -> None:
-        item = self._client().get_item(TableName=self._table, Key={"pk": {"S": "snapshot"}}).get("Item")
+        item = self._items.get_item(TableName=self._table, Key={"pk": {"S": "snapshot"}}).get("Item")
         if item is None or (epoch := int(item["epoch"]["N"])) <= self._epoch:
             return
         try:
@@ -112,9 +110,8 @@ class SharedSignals:
     def _lease(self, now: float) -> int | None:
         """The lease's epoch; None while another holds one. Epochs begin at the time, so that a table that lost its
         lease item to expiry still goes on from later ones."""
-        client = self._client()
         try:
-            answer = client.update_item(
+            answer = self._items.update_item(
                 TableName=self._table,
                 Key={"pk": {"S": "lease"}},
                 UpdateExpression=(
@@ -136,7 +133,7 @@ class SharedSignals:
                 },
                 ReturnValues="UPDATED_NEW",
             )
-        except client.exceptions.ConditionalCheckFailedException:
+        except ConditionalCheckFailedError:
             return None
         return int(answer["Attributes"]["epoch"]["N"])
 
@@ -158,9 +155,8 @@ class SharedSignals:
     def _share(self, body: bytes, fresh: Snapshot, epoch: int, now: float) -> None:
         if len(body) > _LARGEST:
             raise ValueError(f"a snapshot of {len(body)} bytes does not fit into an item")
-        client = self._client()
-        with suppress(client.exceptions.ConditionalCheckFailedException):  # overtaken: theirs is newer and stays
-            client.put_item(
+        with suppress(ConditionalCheckFailedError):  # overtaken: theirs is newer and stays
+            self._items.put_item(
                 TableName=self._table,
                 Item={
                     "pk": {"S": "snapshot"},

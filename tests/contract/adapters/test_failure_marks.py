@@ -9,7 +9,8 @@ import pytest
 
 from functions.aws.failure_marks import SharedMarks
 from functions.ports import FailureMarks
-from tests.contract.adapters.test_snapshot_store import TABLE, Watched, _credentials, client
+from tests.contract.adapters.stub import unused_url
+from tests.contract.adapters.test_snapshot_store import TABLE, Watched, _credentials, client, direct, items
 from tests.unit.core.builders import MODEL, NOW
 from tests.unit.handlers.fakes import FakeLog, FakeMarks
 
@@ -22,7 +23,7 @@ OTHER = ("a|b", "serverless")
 
 
 def instance(made: object, owner: str = "one", log: FakeLog | None = None) -> SharedMarks:
-    return SharedMarks(lambda: made, TABLE, owner=owner, log=log if log is not None else FakeLog())  # type: ignore[arg-type, return-value]
+    return SharedMarks(items(made), TABLE, owner=owner, log=log if log is not None else FakeLog())
 
 
 @pytest.fixture(params=["fake", "dynamodb", "no table"])
@@ -92,12 +93,8 @@ def test_a_table_that_does_not_answer_is_asked_less_and_told_once(client: Dynamo
     assert "123456789012" not in str(log.lines)
 
 
-def test_a_client_that_cannot_be_made_is_no_failure() -> None:
-    """Not even that."""
-
-    def broken() -> object:
-        raise OSError("no credentials")
-
-    mine = SharedMarks(broken, TABLE, owner="a", log=FakeLog())  # type: ignore[arg-type]
+def test_nobody_there_is_no_failure() -> None:
+    """Neither a mark left nor one found, and no error."""
+    mine = SharedMarks(direct(unused_url()), TABLE, owner="a", log=FakeLog())
     mine.publish({KEY: NOW}, NOW)
     assert mine.marks(NOW, urgent=False) == {}

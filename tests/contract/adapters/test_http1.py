@@ -88,7 +88,7 @@ def answering(*answers: bytes, pieces: int = 1_000_000, then_close: bool = False
 
 
 def post(url: str, body: bytes = b"body", timeout_s: float = 3.0, headers: dict[str, str] | None = None) -> Response:
-    return Peer(url).post("/path", headers or {}, body, time.monotonic() + timeout_s)
+    return Peer(url).exchange("/path", headers or {}, body, time.monotonic() + timeout_s)
 
 
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello"
@@ -240,8 +240,8 @@ def test_a_connection_is_used_again_only_when_that_is_safe(first: bytes, kept: b
 
     with server(serve) as (url, connections):
         peer = Peer(url)
-        assert peer.post("/", {}, b"one", time.monotonic() + 3).body == b"hello"
-        assert peer.post("/", {}, b"two", time.monotonic() + 3).body == b"world"
+        assert peer.exchange("/", {}, b"one", time.monotonic() + 3).body == b"hello"
+        assert peer.exchange("/", {}, b"two", time.monotonic() + 3).body == b"world"
         assert len(connections) == (1 if kept else 2)
 
 
@@ -260,10 +260,10 @@ def test_what_comes_late_on_an_idle_connection_meets_no_request() -> None:
 
     with server(serve) as (url, connections):
         peer = Peer(url)
-        peer.post("/", {}, b"one", time.monotonic() + 3)
+        peer.exchange("/", {}, b"one", time.monotonic() + 3)
         assert poisoned.wait(3)
         time.sleep(0.05)
-        assert peer.post("/", {}, b"two", time.monotonic() + 3).body == b"hello"
+        assert peer.exchange("/", {}, b"two", time.monotonic() + 3).body == b"hello"
         assert len(connections) == 2
 
 
@@ -304,7 +304,7 @@ def test_tls_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setenv("SSL_CERT_FILE", str(public))
         peer = Peer(url)
         began = len(connections)
-        assert [peer.post("/", {}, b"b", time.monotonic() + 3).body for _ in range(2)] == [b"hello"] * 2
+        assert [peer.exchange("/", {}, b"b", time.monotonic() + 3).body for _ in range(2)] == [b"hello"] * 2
         assert len(connections) - began in (1, 2), "a session ticket that comes after the answer costs a connection"
         with pytest.raises(ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
             post(url.replace("127.0.0.1", "localhost"))

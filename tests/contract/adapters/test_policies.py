@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import boto3
 import pytest
-from botocore.config import Config
 
 from functions.aws.appconfig import AppConfigPolicies
+from functions.aws.direct import Service
 from functions.core.policy import Policy
 from functions.ports import PolicySource
+from functions.settings import AccessKeys
 from tests.contract.adapters.stub import Reply, Stub, unused_url
 from tests.unit.core.builders import NOW, policy, policy_document
 from tests.unit.handlers.fakes import FakeLog, FakePolicies
-
-if TYPE_CHECKING:
-    from mypy_boto3_appconfigdata import AppConfigDataClient
 
 SESSION = Reply(201, b'{"InitialConfigurationToken":"t-0"}', {"content-type": "application/json"})
 
@@ -41,22 +38,16 @@ def error(code: str, status: int = 400) -> Reply:
     return Reply(status, body, {"x-amzn-ErrorType": code, "content-type": "application/json"})
 
 
-def client(url: str) -> AppConfigDataClient:
-    config = Config(connect_timeout=1, read_timeout=1, retries={"total_max_attempts": 1})
-    return boto3.client(
-        "appconfigdata",
-        region_name="us-east-1",
-        endpoint_url=url,
-        config=config,
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-    )
+KEYS = AccessKeys("test", "test", None)
+
+
+def client(url: str) -> Service:
+    return Service("appconfig", "appconfigdata", "us-east-1", KEYS, url=url, timeout_s=1)
 
 
 def source(url: str, log: FakeLog | None = None, ttl_s: float = 30.0) -> AppConfigPolicies:
-    made = client(url)
     return AppConfigPolicies(
-        lambda: made, application="a", environment="live", profile="policy", ttl_s=ttl_s, log=log or FakeLog()
+        client(url), application="a", environment="live", profile="policy", ttl_s=ttl_s, log=log or FakeLog()
     )
 
 

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
-from botocore.config import Config
 from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
 
+from functions.aws.direct import ConditionalCheckFailedError, Dynamo, Items, Service
 from functions.aws.snapshot_codec import CodecError, decode, encode
 from functions.aws.snapshot_store import LEASE_S, SharedSignals
 from functions.carry import carried
 from functions.core.latches import Signal, replay
 from functions.core.snapshot import LaneState, LatchState, ModelState, Series, Snapshot
 from tests.contract.adapters.stub import Reply, Stub, unused_url
+from tests.contract.adapters.test_policies import KEYS
 from tests.unit.core.builders import MODEL, NOW, lane, points, snapshot
 from tests.unit.handlers.fakes import FakeLog
 
@@ -70,11 +71,10 @@ class Metrics:
 
 
 class Watched:
-    """A DynamoDB client that counts its calls and breaks when told to."""
+    """boto3's client as `Items`, which counts its calls and breaks when told to."""
 
     def __init__(self, inner: DynamoDBClient) -> None:
         self._inner = inner
-        self.exceptions = inner.exceptions
         self.calls: list[str] = []
         self.broken = False
 
@@ -83,14 +83,28 @@ class Watched:
             self.calls.append(name)
             if self.broken:
                 raise ConnectionError("no answer from the table of account 123456789012")
-            return getattr(self._inner, name)(**asked)
+            try:
+                return getattr(self._inner, name)(**asked)
+            except self._inner.exceptions.ConditionalCheckFailedException as error:
+                raise ConditionalCheckFailedError(str(error)) from error
 
         return call
 
 
+def direct(url: str) -> Dynamo:
+    """The client that the router uses."""
+    return Dynamo(Service("dynamodb", "dynamodb", "us-east-1", KEYS, url=url, timeout_s=1))
+
+
+def items(client: Any) -> Items:
+    """As the adapters take it."""
+    found: Items = Watched(client) if hasattr(client, "meta") else client
+    return found
+
+
 def instance(client: Any, metrics: Metrics, owner: str = "one", log: FakeLog | None = None) -> SharedSignals:
     return SharedSignals(
-        lambda: client, TABLE, metrics.read, owner=owner, ttl_s=TTL_S, log=log if log is not None else FakeLog()
+        items(client), TABLE, metrics.read, owner=owner, ttl_s=TTL_S, log=log if log is not None else FakeLog()
     )
 
 
@@ -198,8 +212,7 @@ def test_without_dynamodb_the_last_one_serves_and_cloudwatch_rests(client: Dynam
 
 def test_without_dynamodb_and_without_a_believable_snapshot_it_reads_for_itself() -> None:
     """Once per time to live, and once again once the last one has become unknown."""
-    config = Config(connect_timeout=0.2, read_timeout=0.2, retries={"total_max_attempts": 1})
-    dead = boto3.client("dynamodb", region_name="us-east-1", endpoint_url=unused_url(), config=config)
+    dead = direct(unused_url())
     metrics = Metrics()
     one = instance(dead, metrics)
     assert one.snapshot(NOW).taken_at == NOW
@@ -215,9 +228,7 @@ def test_a_throttled_table_slows_nobody(code: str) -> None:
     """As if it were gone."""
     body = b'{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"slow down"}' % code.encode()
     with Stub(Reply(400, body, {"content-type": "application/x-amz-json-1.0"})) as stub:
-        config = Config(connect_timeout=1, read_timeout=1, retries={"total_max_attempts": 1})
-        made = boto3.client("dynamodb", region_name="us-east-1", endpoint_url=stub.url, config=config)
-        assert instance(made, Metrics()).snapshot(NOW).taken_at == NOW
+        assert instance(direct(stub.url), Metrics()).snapshot(NOW).taken_at == NOW
         assert len(stub.received) == 1
 
 
@@ -264,7 +275,7 @@ def test_a_snapshot_too_large_for_an_item_serves_the_one_who_read_it(
     """And is said, instead of failing a request."""
     log = FakeLog()
     lanes = {f"m{i}": ModelState({"dedicated": noisy(i)}) for i in range(200)}
-    one = SharedSignals(lambda: client, TABLE, lambda now, _: Snapshot(now, lanes), owner="a", ttl_s=TTL_S, log=log)
+    one = SharedSignals(items(client), TABLE, lambda now, _: Snapshot(now, lanes), owner="a", ttl_s=TTL_S, log=log)
     assert one.snapshot(NOW).taken_at == NOW
     assert "does not fit" in str(log.lines[0][2])
 
@@ -284,7 +295,7 @@ def test_latches_are_carried_by_whoever_reads(client: DynamoDBClient) -> None:
         return carried(fresh, last, signals, now)
 
     def made(owner: str) -> SharedSignals:
-        return SharedSignals(lambda: client, TABLE, reading, owner=owner, ttl_s=TTL_S, log=FakeLog())
+        return SharedSignals(items(client), TABLE, reading, owner=owner, ttl_s=TTL_S, log=FakeLog())
 
     since = made("a").snapshot(NOW).latch(MODEL, "hot")
     again = made("b").snapshot(NOW + 3 * TTL_S).latch(MODEL, "hot")

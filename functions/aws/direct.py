@@ -1,0 +1,138 @@
+"""AWS calls that every new instance makes before its first answer, without an SDK: AppConfigData and DynamoDB.
+
+Importing botocore and making two of its clients takes longer than all else that a cold start of the router does. Both
+services speak plain JSON over HTTP, and the way to the model (`signing`, `http1`) is there already; what is left is
+naming the operation and reading an error. One attempt, within a time: whoever calls has a last good value.
+
+CloudWatch is read by one instance for all (`snapshot_store`), so that one imports the SDK; the others never do.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+from urllib.parse import quote
+
+from functions.aws.http1 import NotSentError, Peer, Response
+from functions.aws.signing import Credentials, Signer
+
+_UNRESERVED: Final = "-_.~"
+
+
+class ServiceError(Exception):
+    """A service refused, or failed; the message has its status and code."""
+
+
+class ConditionalCheckFailedError(ServiceError):
+    """DynamoDB: the condition did not hold."""
+
+
+class Items(Protocol):
+    """DynamoDB on items, in boto3's words. A condition that does not hold raises `ConditionalCheckFailedError`."""
+
+    def get_item(self, **asked: Any) -> Mapping[str, Any]:
+        """GetItem."""
+        ...
+
+    def put_item(self, **asked: Any) -> Mapping[str, Any]:
+        """PutItem."""
+        ...
+
+    def update_item(self, **asked: Any) -> Mapping[str, Any]:
+        """UpdateItem."""
+        ...
+
+
+class Service:
+    """One service of one region."""
+
+    def __init__(
+        self, name: str, host: str, region: str, credentials: Credentials, *, url: str | None, timeout_s: float
+    ) -> None:
+        """`name` as in its signatures, `host` as in its public endpoint, which `url` overrides."""
+        suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+        self._peer = Peer(url or f"https://{host}.{region}.{suffix}")
+        self.host: Final = self._peer.host
+        self._signer = Signer(name, region, self.host)
+        self._credentials = credentials
+        self._timeout_s = timeout_s
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes = b"",
+        *,
+        query: Mapping[str, str] | None = None,
+    ) -> Response:
+        """The answer of a 2xx. Raises `ServiceError`, or what the connection raises."""
+        ends = time.monotonic() + self._timeout_s
+        pairs = sorted((query or {}).items())
+        text = "&".join(f"{quote(name, safe=_UNRESERVED)}={quote(value, safe=_UNRESERVED)}" for name, value in pairs)
+        keys = self._credentials.get_frozen_credentials()
+        signed = self._signer.sign(path, body, headers, keys, time.time(), method=method, query=text)
+        target = f"{path}?{text}" if text else path
+        try:
+            answer = self._peer.exchange(target, signed, body, ends, method)
+        except NotSentError:  # an idle connection that the service had closed
+            answer = self._peer.exchange(target, signed, body, ends, method)
+        if not 200 <= answer.status < 300:
+            raise _error(answer)
+        return answer
+
+
+class Dynamo:
+    """`Items` of one region; binary values are bytes."""
+
+    def __init__(self, service: Service) -> None:
+        """`service` is DynamoDB."""
+        self._service = service
+
+    def get_item(self, **asked: Any) -> dict[str, Any]:
+        """GetItem."""
+        return self._do("GetItem", asked)
+
+    def put_item(self, **asked: Any) -> dict[str, Any]:
+        """PutItem."""
+        return self._do("PutItem", asked)
+
+    def update_item(self, **asked: Any) -> dict[str, Any]:
+        """UpdateItem."""
+        return self._do("UpdateItem", asked)
+
+    def _do(self, operation: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+        headers = {"content-type": "application/x-amz-json-1.0", "x-amz-target": f"DynamoDB_20120810.{operation}"}
+        answer = self._service.call("POST", "/", headers, json.dumps(asked, default=_text).encode())
+        found = json.loads(answer.body, object_hook=_bytes)
+        if not isinstance(found, dict):
+            raise ServiceError(f"{operation} answered no JSON object")
+        return found
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    raise TypeError(f"{type(value).__name__} is no attribute value")
+
+
+def _bytes(found: dict[str, object]) -> dict[str, object]:
+    """An attribute value `{"B": text}` as bytes."""
+    if len(found) == 1 and isinstance(text := found.get("B"), str):
+        return {"B": base64.b64decode(text)}
+    return found
+
+
+def _error(answer: Response) -> ServiceError:
+    try:
+        document = json.loads(answer.body)
+    except ValueError:
+        document = {}
+    found = document if isinstance(document, dict) else {}
+    code = str(answer.headers.get("x-amzn-errortype") or found.get("__type") or "without a code")
+    code = code.partition(":")[0].rpartition("#")[2]
+    kind = ConditionalCheckFailedError if code == "ConditionalCheckFailedException" else ServiceError
+    return kind(f"{answer.status} {code}: {found.get('message') or found.get('Message') or 'no message'}")

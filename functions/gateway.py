@@ -20,6 +20,7 @@ from functions.router import Answer, Call, problem_answer
 LARGEST_RESPONSE: Final = 6 * 1024 * 1024 - 64 * 1024
 """Lambda's 6 MiB limit on a response, less room for headers and JSON escapes."""
 _SAFE: Final = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
+_PASSED_ON: Final = ("content-type", "accept")
 _TEXTUAL: Final = ("application/json", "application/problem+json", "application/jsonlines", "application/xml")
 
 
@@ -35,6 +36,8 @@ def read_event(event: object, fallback_id: str, time_left_s: float) -> Call:
         http = context.fields("http")
         headers = {name.lower(): _joined(value) for name, value in root.fields_or_empty("headers").values.items()}
         body = _body(root)
+        for name in _PASSED_ON:
+            _sendable(name, headers.get(name, ""))
         return Call(
             Request(
                 id=context.text_or("requestId", fallback_id),
@@ -98,6 +101,12 @@ def _body(root: Fields) -> bytes:
         return base64.b64decode(body, validate=True)
     except (binascii.Error, ValueError) as error:
         raise DocumentError(root.at("body"), "is not Base64") from error
+
+
+def _sendable(name: str, value: str) -> None:
+    """A header that no HTTP client can send on would fail on every lane, as if by the lanes' fault."""
+    if not value.isascii() or not value.isprintable():
+        raise DocumentError(("headers", name), "holds more than printable ASCII")
 
 
 def _path(raw: str, stage: str) -> str:

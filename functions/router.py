@@ -155,7 +155,7 @@ class Router:
             deadline=began + usable_s(_deadline_s(call, decision)),
             invoker=self._invoker,
             clock=self._clock,
-            watch=self._health.watch(model, predicted),
+            watch=self._health.watch(model, decision.predicted),  # not corrected: a hanging lane must not excuse itself
             race=self._race if decision.hedge else None,
         )
 

@@ -247,6 +247,15 @@ def test_a_peer_that_never_takes_the_request_is_unreachable() -> None:
         assert (stub.connections, len(stub.received)) == (2, 0)
 
 
+def test_what_was_not_sent_is_sent_again_within_a_budget() -> None:
+    """Every connection breaks: one in five is tried again, the others go to the next lane at once."""
+    with Stub(Reply(ending="reset_early")) as stub:
+        invoker = adapter(stub.url)
+        kinds = {invoke(invoker, body=b"x" * 5_000_000).kind for _ in range(11)}
+        assert kinds == {Kind.UNREACHABLE}
+        assert stub.connections == 11 + 1 + 2
+
+
 @pytest.mark.parametrize(
     ("reply", "kind"),
     [

@@ -159,3 +159,13 @@ def test_alone_there_is_nobody_to_tell() -> None:
     alone = Alone()
     alone.publish({KEY: NOW}, NOW)
     assert alone.marks(NOW, urgent=True) == {}
+
+
+def test_a_lane_that_hangs_opens_however_long_it_hangs() -> None:
+    """Two hundred quick answers, then timeouts of five seconds: its own slowness is no excuse for it."""
+    scene = Scene()
+    for _ in range(200):
+        scene.attempt(Kind.OK, took_s=0.05)
+    for _ in range(RULES.failures):
+        assert scene.attempt(Kind.TIMEOUT, took_s=5.0, timeout_s=5.0)
+    assert scene.breaker() == "open"

@@ -468,3 +468,26 @@ def test_work_that_only_batch_could_do_is_refused_while_no_code_runs_it() -> Non
     assert response["statusCode"] == 503
     assert "deferred" in str(problem(response)["detail"])
     assert made.invoker.seen == []
+
+
+@pytest.mark.parametrize("value", ["text/\u2603", "text/plain\r\nx-evil: 1", "\x00"])
+@pytest.mark.parametrize("name", ["content-type", "accept"])
+def test_a_header_that_cannot_be_sent_on_is_the_callers_fault(name: str, value: str) -> None:
+    """Not the lanes': five of them must not open a breaker."""
+    made = front()
+    assert [made.call(event(headers={name: value}))["statusCode"] for _ in range(6)] == [400] * 6
+    assert made.invoker.seen == []
+
+
+def test_a_hanging_lane_is_passed_by_after_five_timeouts() -> None:
+    """Also when it was quick before and callers wait long."""
+    made = front()
+    for _ in range(100):
+        made.call(event())
+    made.invoker.lanes["dedicated"] = hanging()
+    lanes = []
+    for _ in range(8):
+        asked = len(made.invoker.seen)
+        assert made.call(event(headers={"x-inferlane-deadline-ms": "3000"}))["statusCode"] == 200
+        lanes.append([seen.lane for seen in made.invoker.seen[asked:]])
+    assert lanes[:6] == [["dedicated", "serverless"]] * 5 + [["serverless"]]

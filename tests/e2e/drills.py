@@ -24,8 +24,6 @@ from workbench.stack.cloud import Cloud
 from workbench.stack.deployment import Deployment
 from workbench.stack.layout import Layout, project_root
 
-MODEL = "sleeper"
-PATH = f"/v1/models/{MODEL}/invocations"
 SERVERLESS_FIRST = {"X-Drill-First": "serverless"}
 """A request with this header tries serverless first, dedicated second; without it, the other way round."""
 
@@ -62,13 +60,18 @@ class Drill:
     headers: Mapping[str, str]
 
     @property
-    def url(self) -> str:
-        """Where requests to the model go."""
-        return self.deployed.url + PATH
+    def model(self) -> str:
+        """The drill's own, as the stack: the router's metrics are by model, whichever stack it is in."""
+        return f"{self.deployed.stack}-model"
+
+    @property
+    def path(self) -> str:
+        """Where requests to the model go, below the stack's URL."""
+        return f"/v1/models/{self.model}/invocations"
 
     def endpoint(self, lane: str) -> str:
         """The lane's SageMaker endpoint."""
-        return str(self.deployed.lane(lane, MODEL)["endpoint"])
+        return str(self.deployed.lane(lane, self.model)["endpoint"])
 
 
 @contextmanager
@@ -96,7 +99,7 @@ def drill(
     stack["config"] |= {
         "inferlane:policy": "policies/drill.yaml",
         "inferlane:models": {
-            MODEL: {
+            f"{name}-model": {
                 "package": "sleeper",
                 "dedicated": {
                     "instance_type": "ml.g5.xlarge",

@@ -132,7 +132,7 @@ def send(matrix: Drill, first: str, deadline_s: float = DEADLINE_S) -> urllib3.B
     """One request that tries `first` first."""
     order = SERVERLESS_FIRST if first == "serverless" else {}
     wishes = {"X-Inferlane-Deadline-Ms": str(round(deadline_s * 1000))}
-    return post(matrix.url, {"sleep_s": 0.0}, {**matrix.headers, **order, **wishes})
+    return post(matrix.deployed.url + matrix.path, {"sleep_s": 0.0}, {**matrix.headers, **order, **wishes})
 
 
 def healthy(matrix: Drill, limit_s: float = 60.0) -> None:

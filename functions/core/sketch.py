@@ -55,10 +55,12 @@ class Sketch:
         """The duration that a share `q` (0–1) of the recent ones stays within; None while empty."""
         if not self._weights:
             return None
-        rank, seen, index = q * self._total, 0.0, 0
-        for index in sorted(self._weights):
-            seen += self._weights[index]
+        rank, seen = q * self._total, 0.0
+        *lower, index = sorted(self._weights)
+        for each in lower:
+            seen += self._weights[each]
             if seen >= rank:
+                index = each
                 break
         return 2.0 * _GAMMA**index / (_GAMMA + 1)
 

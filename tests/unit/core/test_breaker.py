@@ -210,3 +210,55 @@ def test_rules_can_be_others() -> None:
     """Thresholds are data."""
     strict = replace(RULES, failures=1)
     assert Breaker().record(F, NOW, rules=strict).state(NOW) == "open"
+
+
+@pytest.mark.parametrize(
+    ("breaker", "since"),
+    [(after(F), NOW), (Breaker(healthy_at=NOW), NOW), (after(F, begin=Breaker(healthy_at=NOW + 5)), NOW + 5)],
+)
+def test_what_is_of_the_past_may_be_forgotten(breaker: Breaker, since: float) -> None:
+    """A minute after the last failure or proof; nothing of an open one ever."""
+    assert breaker.settled(since + 59.9) is False
+    assert breaker.settled(since + 60) is True
+    assert breaker.settled(since - 66) is True, "of a clock that was set back"
+
+
+def test_an_open_breaker_is_not_forgotten_and_a_new_one_has_nothing_to_forget() -> None:
+    """However long ago."""
+    assert opened().settled(NOW + 10_000) is False
+    assert Breaker().settled(NOW) is True
+
+
+def test_exactly_half_is_enough_and_less_is_not() -> None:
+    """Five of ten open; five of eleven do not."""
+    assert after(F, *[A] * 5, *[F] * 4, every_s=0.1).state(NOW + 1) == "open"
+    assert after(F, *[A] * 6, *[F] * 4, every_s=0.1).state(NOW + 1) == "closed"
+
+
+def test_the_window_ends_where_it_ends() -> None:
+    """A failure of 30 s ago does not count; one of a moment less does."""
+    assert after(*[F] * 4, every_s=0).record(F, NOW + 30).state(NOW + 30) == "closed"
+    assert after(*[F] * 4, every_s=0).record(F, NOW + 29.9).state(NOW + 29.9) == "open"
+
+
+def test_outcomes_are_counted_by_tenths_of_the_window() -> None:
+    """Three seconds share a count."""
+    assert after(F, F, F, every_s=1.4).history == ((NOW, 0, 3),)
+    assert after(F, A, F, every_s=3).history == ((NOW, 0, 1), (NOW + 3, 1, 0), (NOW + 6, 0, 1))
+
+
+def test_a_mark_speaks_for_the_window_and_not_before_the_own_proof() -> None:
+    """At its edges."""
+    assert merged(Breaker(), [NOW - 29.9, NOW - 29.9], NOW).opened_at == NOW - 29.9
+    assert merged(Breaker(), [NOW - 30, NOW - 29.9], NOW) == Breaker()
+    assert merged(Breaker(healthy_at=NOW - 2), [NOW - 2, NOW - 1], NOW).opened_at is None
+    assert merged(Breaker(), [NOW + 1, NOW + 2], NOW).opened_at == NOW, "a clock ahead opens now, not later"
+    kept = merged(Breaker(healthy_at=NOW - 9), [NOW - 2, NOW - 1], NOW)
+    assert (kept.open_s, kept.healthy_at, kept.probe_at) == (RULES.open_s, NOW - 9, None)
+
+
+def test_a_failed_probe_keeps_the_last_proof() -> None:
+    """So that marks from before it stay history."""
+    breaker = replace(opened(), healthy_at=NOW - 50)
+    failed = breaker.admit(NOW + 5)[0].record(F, NOW + 6, probe=True)
+    assert (failed.opened_at, failed.open_s, failed.healthy_at, failed.probe_at) == (NOW + 6, 10, NOW - 50, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.core.budgets import HEDGE_SHARE, Budget
+from functions.core.budgets import HEDGE_SHARE, RETRY_SHARE, Budget
 
 
 def test_twenty_requests_buy_one_hedge() -> None:
@@ -45,3 +45,18 @@ def test_no_order_of_requests_and_failures_exceeds_the_share(share: float, most:
             taken += 1
         assert 0 <= budget.saved <= max(most, 0)
         assert taken <= requests * share + 1e-6
+
+
+def test_the_shares_are_the_designs() -> None:
+    """5 % hedges, 20 % resends, ten saved up at most."""
+    assert (HEDGE_SHARE, RETRY_SHARE) == (0.05, 0.2)
+    budget = Budget(1.0)
+    for _ in range(100):
+        budget.deposit()
+    assert budget.saved == 10
+
+
+def test_a_budget_may_begin_with_something() -> None:
+    """Where the first extra attempt does no harm."""
+    budget = Budget(0.0, saved=1.0)
+    assert [budget.take(), budget.take()] == [True, False]

@@ -71,3 +71,19 @@ def test_any_sequence_gives_a_quantile_among_what_was_seen(seen: list[tuple[floa
     found = sketch.quantile(0.95)
     assert found is not None
     assert low * (1 - ACCURACY) * 0.999 <= found <= high * (1 + ACCURACY) * 1.001
+
+
+def test_the_past_halves_each_minute_unless_said_otherwise() -> None:
+    """CloudWatch's own rhythm."""
+    sketch = Sketch()
+    sketch.add(1.0, 0.0)
+    assert sketch.count(60.0) == pytest.approx(0.5)
+
+
+def test_the_rank_is_met_by_the_bucket_that_reaches_it() -> None:
+    """Half of two is the lower one; anything beyond is the upper."""
+    sketch = Sketch()
+    sketch.add(1.0, 0.0)
+    sketch.add(10.0, 0.0)
+    assert sketch.quantile(0.5) == pytest.approx(1.0, rel=ACCURACY)
+    assert sketch.quantile(0.51) == pytest.approx(10.0, rel=ACCURACY)

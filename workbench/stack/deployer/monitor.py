@@ -7,6 +7,7 @@ and values change form: secrets are unwrapped (and wrapped again on the way back
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
@@ -63,6 +64,7 @@ class EngineMonitor(MockMonitor):
         self._region = region
         self._lock = threading.Lock()
         self._components: set[str] = set()
+        self._loops: set[asyncio.AbstractEventLoop] = set()
         self.outputs: dict[str, object] = {}
         self.secret_outputs: frozenset[str] = frozenset()
 
@@ -70,7 +72,7 @@ class EngineMonitor(MockMonitor):
         urn = self.make_urn(request.parent, request.type, request.name)
         if request.type == STACK_TYPE:
             return resource_pb2.RegisterResourceResponse(urn=urn)
-        _loop_for_this_thread()
+        self._loop_for_this_thread()
         inputs, secrets = _received(rpc.deserialize_properties(request.object))
         refuse_marks(inputs, f'{request.type} "{request.name}"')
         if request.type.startswith(PROVIDER_PREFIX):
@@ -94,7 +96,7 @@ class EngineMonitor(MockMonitor):
         )
 
     def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: N802  the SDK's name
-        _loop_for_this_thread()
+        self._loop_for_this_thread()
         outputs, secrets = _received(rpc.deserialize_properties(request.outputs))
         is_stack = request.urn.split("::")[2] == STACK_TYPE
         refuse_marks(outputs, "a stack output" if is_stack else f"component {request.urn.split('::')[-1]}")
@@ -103,7 +105,7 @@ class EngineMonitor(MockMonitor):
         return empty_pb2.Empty()
 
     def Invoke(self, request: Any) -> Any:  # noqa: N802  the SDK's name
-        _loop_for_this_thread()
+        self._loop_for_this_thread()
         arguments, secrets = _received(rpc.deserialize_properties(request.args))
         refuse_marks(arguments, f"function {request.tok}")
         result = self._functions(request.tok, arguments)
@@ -115,6 +117,17 @@ class EngineMonitor(MockMonitor):
         raise UnmappedError(
             "stack transforms run in Pulumi's engine: use register_stack_transformation, which runs in the SDK"
         )
+
+    def close(self) -> None:
+        """Closes the threads' event loops, once the threads have ended: dropped ones complain in the collector."""
+        for loop in self._loops:
+            loop.close()
+
+    def _loop_for_this_thread(self) -> None:
+        """Deserializing makes futures, and those want an event loop on the thread."""
+        _ensure_event_loop()  # type: ignore[no-untyped-call]  # the SDK's
+        with self._lock:
+            self._loops.add(asyncio.get_event_loop())
 
     def _note_component(self, urn: str) -> None:
         with self._lock:
@@ -128,11 +141,6 @@ class EngineMonitor(MockMonitor):
             raise UnmappedError(
                 f"provider {type_} ({region}) is not the stack's: offline there is one cloud, one region"
             )
-
-
-def _loop_for_this_thread() -> None:
-    """Deserializing makes futures, and those want an event loop on the thread."""
-    _ensure_event_loop()  # type: ignore[no-untyped-call]  # the SDK's
 
 
 def _goal(request: Any, urn: str, inputs: Properties, secrets: frozenset[str]) -> Goal:

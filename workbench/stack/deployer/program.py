@@ -34,6 +34,7 @@ from workbench.stack.deployer.values import mapping
 
 THREADS = 32
 DEFAULT_REGION = "us-east-1"
+CANCEL_LIMIT_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -100,10 +101,21 @@ def run(program: Program, monitor: EngineMonitor, *, preview: bool) -> None:
             loop.run_until_complete(run_in_stack(lambda: _execute(program.main)))
         finally:
             executor.shutdown(wait=True)
-            for task in asyncio.all_tasks(loop):
-                task.cancel()
+            _close(loop)
+            monitor.close()
             for path in paths:
                 sys.path.remove(path)
+
+
+def _close(loop: asyncio.AbstractEventLoop) -> None:
+    """Ends what a failed program left waiting; a loop that is only dropped complains while the interpreter ends."""
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        loop.run_until_complete(asyncio.wait(left, timeout=CANCEL_LIMIT_S))
+    asyncio.set_event_loop(None)
+    loop.close()
 
 
 def _execute(main: Path) -> None:

@@ -85,5 +85,5 @@ def test_the_rank_is_met_by_the_bucket_that_reaches_it() -> None:
     sketch = Sketch()
     sketch.add(1.0, 0.0)
     sketch.add(10.0, 0.0)
-    assert sketch.quantile(0.5) == pytest.approx(1.0, rel=ACCURACY)
-    assert sketch.quantile(0.51) == pytest.approx(10.0, rel=ACCURACY)
+    assert sketch.quantile(0.5) == pytest.approx(1.0, rel=ACCURACY + 1e-9)
+    assert sketch.quantile(0.51) == pytest.approx(10.0, rel=ACCURACY + 1e-9)

@@ -451,3 +451,33 @@ _TOPOLOGY = topology()
 def test_the_policy_document_of_the_builders_is_the_smallest_useful_one() -> None:
     """What the tests vary is visible in them."""
     assert set(policy_document()) == {"schema", "version", "tiers", "tenants"}
+
+
+def test_conditions_see_the_model_and_the_breakers() -> None:
+    """What admission found and what the snapshot says."""
+    by = policy(
+        rules=rules(
+            ({"breaker": {"lane": "dedicated", "is": "half_open"}}, ["serverless"]),
+            ({"model": "moderation"}, ["dedicated"]),
+        )
+    )
+    assert choose(by=by).rule == "r1"
+    assert choose(seen=snapshot(dedicated=lane(breaker="half_open"), serverless=lane()), by=by).rule == "r0"
+
+
+def test_a_lane_exactly_as_fast_as_the_deadline_serves() -> None:
+    """Above, not at: 90 ms and 10 of overhead for a deadline of 100."""
+    seen = snapshot(dedicated=lane({"model_latency_p99_ms": points(90.0)}), serverless=lane())
+    assert "dedicated" in choose(request(headers={"x-inferlane-deadline-ms": "100"}), seen).order
+
+
+def test_a_shed_request_is_told_why() -> None:
+    """Every lane with its reason; without a content type, that it is absent."""
+    on = topology(dedicated={**DEDICATED, "content_types": ["image/*"]}, serverless=SERVERLESS)
+    seen = snapshot(dedicated=lane(), serverless=lane(in_flight=20))
+    shed = choose(request(content_type=None), seen, on=on).shed
+    assert shed is not None
+    assert shed.reason == "dedicated: content type absent is not served; serverless: used up: 20 in flight of 20"
+    broken = choose(seen=snapshot(dedicated=lane(breaker="open"), serverless=lane(breaker="open"))).shed
+    assert broken is not None
+    assert broken.reason == "every lane's breaker is open"

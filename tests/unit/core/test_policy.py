@@ -316,6 +316,26 @@ def test_the_same_condition_in_another_order_is_the_same() -> None:
     assert [error.cause for error in found] == ["never reached: rule 'r0' has the same condition"]
 
 
+@pytest.mark.parametrize(
+    "second",
+    [
+        {"not": {"tenant": "b"}},
+        {"any": [{"tenant": "a"}, {"tenant": "c"}]},
+        {"any": [{"tenant": "a"}]},
+        {"all": [{"tenant": "a"}, {"model": "m"}]},
+    ],
+)
+def test_different_conditions_are_different(second: dict[str, object]) -> None:
+    """Neither the words nor the number of parts alone make two alike."""
+    first = [
+        {"not": {"tenant": "a"}},
+        {"any": [{"tenant": "a"}, {"tenant": "b"}]},
+        {"all": [{"tenant": "a"}, {"tier": "vip"}]},
+    ]
+    for one in first:
+        assert problems(policy_document(rules=rules((one, ["dedicated"]), (second, ["serverless"])))) == []
+
+
 def test_a_policys_time_zone_comes_with_its_data() -> None:
     """Deciding reads no file; UTC needs none at all."""
     assert local_time(NOW, policy(timezone="Asia/Shanghai").zone) == LocalTime(0, 9 * 60)

@@ -191,7 +191,7 @@ def _too_late(lane: ServingLane, terms: Terms, outlook: Outlook) -> _Drop | None
             return None
         reason = f"a job's start takes {lane.startup_s * 1000:.0f} ms, the deadline asked is {asked_ms} ms"
         return _Drop(lane.name, _Cause.UNFIT, reason)
-    p99_ms = outlook.predicted[lane.name].p99_ms
+    p99_ms = outlook.predicted[lane.name].at_least_ms
     if p99_ms is None or p99_ms <= terms.deadline_ms:
         return None
     reason = f"predicted P99 {p99_ms:.0f} ms exceeds the deadline of {terms.deadline_ms} ms"

@@ -3,6 +3,8 @@
 Load: the larger of the requests known in flight and the newest `concurrency` point, over all slots. Predicted P99:
 the largest of the last five `model_latency_p99_ms` points of the hour plus the front's overhead; a serverless lane
 without an invocation in ten minutes adds its cold start; no data: the topology's expectation, else nothing.
+What drops a lane is narrower: points of the last ten minutes, or a cold start that is sure to come. A slow quarter of
+an hour must not shut a lane for an hour, since a lane without traffic has no newer points to prove itself by.
 Marginal cost: a paid-for idle slot costs nothing; with none free, the next instance for the time of the service, never
 below serverless; serverless its own time; batch its share of a job.
 """
@@ -28,6 +30,8 @@ class Prediction:
 
     p99_ms: float | None
     cost_usd: float | None
+    at_least_ms: float | None = None
+    """What the lane needs by fresh knowledge alone; a deadline below it drops the lane."""
 
 
 def instances(lane: DedicatedLane, state: LaneState, now: float) -> int:
@@ -71,6 +75,22 @@ def predicted_p99_ms(lane: SyncLane, model: str, snapshot: Snapshot, now: float)
     return max(recent) + lane.overhead_ms + (lane.cold_start_ms if cold and isinstance(lane, ServerlessLane) else 0.0)
 
 
+def at_least_ms(lane: SyncLane, model: str, snapshot: Snapshot, now: float) -> float | None:
+    """What the lane needs as far as the last ten minutes tell, milliseconds."""
+    if snapshot.taken_at is None or now - snapshot.taken_at > STALE_S:
+        return lane.expected_p99_ms
+    state = snapshot.lane(model, lane.name)
+    series = state.series.get("model_latency_p99_ms")
+    points = series.finished(now)[-_POINTS:] if series is not None else ()
+    fresh = [value for stamp, value in points if now - stamp <= STALE_S]
+    cold_ms = lane.cold_start_ms if isinstance(lane, ServerlessLane) and not _invoked(state, now) else 0.0
+    if fresh:
+        return max(fresh) + lane.overhead_ms + cold_ms
+    if points and cold_ms:
+        return cold_ms + lane.overhead_ms
+    return lane.expected_p99_ms
+
+
 def service_s(lane: ServingLane, model: str, snapshot: Snapshot, now: float) -> float | None:
     """How long the lane works on a typical request: its newest median of the hour, seconds."""
     series = snapshot.lane(model, lane.name).series.get("model_latency_p50_ms")
@@ -86,16 +106,17 @@ def predict(lanes: Mapping[str, ServingLane], model: str, snapshot: Snapshot, no
     spill = max((_cost(lane, times[name]) or 0.0 for name, lane in lanes.items() if _spills(lane)), default=0.0)
     found: dict[str, Prediction] = {}
     for name, lane in lanes.items():
-        cost, p99_ms = _cost(lane, times[name]), None
+        cost, p99_ms, least_ms = _cost(lane, times[name]), None, None
         if not isinstance(lane, BatchLane):
             p99_ms = predicted_p99_ms(lane, model, snapshot, now)
+            least_ms = at_least_ms(lane, model, snapshot, now)
         if isinstance(lane, DedicatedLane):
             if _has_room(lane, model, snapshot, now):
                 cost = 0.0
             elif cost is not None:
                 # The next instance is bought for this request alone, so the whole of it is charged, not one slot.
                 cost = max(cost * lane.slots_per_instance, spill)
-        found[name] = Prediction(p99_ms, cost)
+        found[name] = Prediction(p99_ms, cost, least_ms)
     return found
 
 

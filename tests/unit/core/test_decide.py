@@ -234,6 +234,17 @@ def test_a_lane_too_slow_for_the_deadline_is_dropped() -> None:
     assert decision.predicted["dedicated"].p99_ms == 105.0
 
 
+def test_a_slow_quarter_of_an_hour_does_not_shut_a_lane_for_an_hour() -> None:
+    """P99 points older than ten minutes drop no lane: without traffic it has no newer ones to prove itself by."""
+    hung = {"model_latency_p99_ms": points(60_000.0, 60_000.0, now=NOW - 1200), "cpu_percent": points(3.0)}
+    decision = choose(request(), snapshot(dedicated=lane(hung), serverless=lane()))
+    assert decision.order[0] == "dedicated"
+    assert decision.predicted["dedicated"].p99_ms == 60_010.0
+    tight = request(headers={"x-inferlane-deadline-ms": "5000"})
+    cold = choose(tight, snapshot(dedicated=lane(), serverless=lane({**hung, "invocations": points(0.0)})))
+    assert reasons(cold) == {"serverless": "predicted P99 6010 ms exceeds the deadline of 5000 ms"}
+
+
 def test_a_cold_serverless_lane_is_predicted_with_its_cold_start() -> None:
     """No invocation in ten minutes adds cold_start_ms; one invocation removes it."""
     series = {"model_latency_p99_ms": points(400.0, *[400.0] * 11), "invocations": points(3.0, *[0.0] * 11)}

@@ -21,6 +21,8 @@ LARGEST_RESPONSE: Final = 6 * 1024 * 1024 - 64 * 1024
 """Lambda's 6 MiB limit on a response, less room for headers and JSON escapes."""
 _SAFE: Final = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
 _PASSED_ON: Final = ("content-type", "accept")
+_LONGEST_PASSED_ON: Final = 1024
+"""SageMaker refuses longer ones as a wrong request, which must not look like a lane's failure."""
 _TEXTUAL: Final = ("application/json", "application/problem+json", "application/jsonlines", "application/xml")
 
 
@@ -28,8 +30,12 @@ class EventError(ValueError):
     """The event is no HTTP API call of payload format 2.0."""
 
 
+class HeaderError(ValueError):
+    """A header that cannot be passed on to the model; the message is for the caller."""
+
+
 def read_event(event: object, fallback_id: str, time_left_s: float) -> Call:
-    """Translate an event. Raises `EventError`."""
+    """Translate an event. Raises `EventError`, or `HeaderError` for a header that no lane would take."""
     try:
         root = Fields.of(event)
         context = root.fields("requestContext")
@@ -37,7 +43,8 @@ def read_event(event: object, fallback_id: str, time_left_s: float) -> Call:
         headers = {name.lower(): _joined(value) for name, value in root.fields_or_empty("headers").values.items()}
         body = _body(root)
         for name in _PASSED_ON:
-            _sendable(name, headers.get(name, ""))
+            if name in headers:
+                headers[name] = _sendable(name, headers[name])
         return Call(
             Request(
                 id=context.text_or("requestId", fallback_id),
@@ -103,10 +110,14 @@ def _body(root: Fields) -> bytes:
         raise DocumentError(root.at("body"), "is not Base64") from error
 
 
-def _sendable(name: str, value: str) -> None:
-    """A header that no HTTP client can send on would fail on every lane, as if by the lanes' fault."""
-    if not value.isascii() or not value.isprintable():
-        raise DocumentError(("headers", name), "holds more than printable ASCII")
+def _sendable(name: str, value: str) -> str:
+    """The value as it is sent on. One that cannot be sent would fail on every lane, as if by the lanes' fault."""
+    text = value.replace("\t", " ")  # white space as RFC 9110 has it
+    if not text.isascii() or not text.isprintable():
+        raise HeaderError(f"{name} holds more than printable ASCII")
+    if len(text) > _LONGEST_PASSED_ON:
+        raise HeaderError(f"{name} is longer than {_LONGEST_PASSED_ON} characters")
+    return text
 
 
 def _path(raw: str, stage: str) -> str:

@@ -17,6 +17,6 @@ DEMAND_S = "Demand"
 """Seconds of dedicated work that an arrival asks for, whichever lane serves it."""
 
 
-def of_model(model: str) -> dict[str, str]:
-    """The dimensions under which everything about a model is counted together."""
-    return {"model": model}
+def of_model(stack: str, model: str) -> dict[str, str]:
+    """The dimensions under which everything about a stack's model is counted together."""
+    return {"stack": stack, "model": model}

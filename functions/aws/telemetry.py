@@ -5,9 +5,10 @@ of it, and the event stays. One line instead of two is half of the log events to
 a fifth of the time that Powertools' logger and metrics need (they serve all other logging): this is the only log line
 of a request, on its way to the caller.
 
-Dimension sets are few, since each combination is a paid metric: {model}, {model, lane}, {model, rule}. Tenant, path
-and request id are in the receipt, never a dimension. `Demand` is what autoscaling follows: seconds of dedicated work
-that this arrival asks for, whichever lane served it, since a lane's own concurrency hides what was spilled.
+Dimension sets are few, since each combination is a paid metric: {model}, {model, lane}, {model, rule}, each with the
+stack, or two stacks would scale on each other's load. Tenant, path and request id are in the receipt, never a
+dimension. `Demand` is what autoscaling follows: seconds of dedicated work that this arrival asks for, whichever lane
+served it, since a lane's own concurrency hides what was spilled.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from functions.core.receipt import Receipt
 
 _NONE: Final = "none"
 """Dimension value of a request that no lane served, or that names no model."""
-_DIMENSIONS: Final = [["model"], ["model", "lane"], ["model", "rule"]]
+_DIMENSIONS: Final = [["stack", "model"], ["stack", "model", "lane"], ["stack", "model", "rule"]]
 _UNITS: Final = {
     "Requests": "Count",
     "Failures": "Count",

@@ -6,8 +6,8 @@
 | open      | is refused                              | half-open: `open_s` after it opened                            |
 | half-open | one is let through at a time: the probe | closed: it is answered; open, for twice as long: it fails      |
 
-What counts: unreachable, upstream_error, lost, and a timeout that had at least the lane's own P99 (or a second, when
-that is unknown), so that a caller with a 20 ms deadline cannot open it for everybody. An answer, also a container's
+What counts: unreachable, upstream_error, lost, and a timeout that had a fair chance (four times the lane's own P99, and
+a second at least), so that a caller with a 45 ms deadline cannot open it for everybody. An answer, also a container's
 4xx, shows that the lane works. Throttles, not-ready, busy and too-large say nothing of its health: the lane is there
 and full, and the next request may fit. A probe that says nothing is over, and the next attempt is the probe.
 
@@ -28,7 +28,11 @@ from functions.core.snapshot import Breaker as State
 
 _FAILED: Final = frozenset({Kind.UNREACHABLE, Kind.UPSTREAM_ERROR, Kind.LOST, Kind.TIMEOUT})
 _FAIR_S: Final = 1.0
-"""A timeout on a lane of unknown speed counts from here on."""
+"""A timeout on a lane of unknown speed counts from here on, and on a known one at the earliest: what the caller sends
+(megabytes, say) takes time that the lane's own P99 does not know of."""
+_FAIR_FACTOR: Final = 4.0
+_FAIR_MOST_S: Final = 15.0
+"""A lane that needs seconds is not waited for four times as long: half of the longest deadline is fair to anybody."""
 _PARTS: Final = 10
 
 
@@ -146,7 +150,7 @@ def verdict(kind: Kind, timeout_s: float, p99_s: float | None) -> Verdict:
         return Verdict.ANSWERED
     if kind not in _FAILED:
         return Verdict.NOTHING
-    fair_s = _FAIR_S if p99_s is None else p99_s
+    fair_s = _FAIR_S if p99_s is None else max(_FAIR_S, p99_s, min(_FAIR_FACTOR * p99_s, _FAIR_MOST_S))
     return Verdict.NOTHING if kind is Kind.TIMEOUT and timeout_s < fair_s else Verdict.FAILED
 
 

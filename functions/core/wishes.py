@@ -50,7 +50,7 @@ def read_wishes(headers: Mapping[str, str]) -> Wishes:
     wishes = Wishes(_priority(headers), _deadline_ms(headers), _respond_async(headers.get(PREFER_HEADER)))
     key = headers.get(IDEMPOTENCY_HEADER)
     if key is not None and not is_idempotency_key(key):
-        raise WishError(f"Idempotency-Key must be 1 to {_LONGEST_KEY} visible ASCII characters")
+        raise WishError(f"Idempotency-Key must be 1 to {_LONGEST_KEY} printable ASCII characters")
     return wishes
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from functions.bootstrap import RouteParts, route_parts
 from functions.core.problem import Problem
 from functions.core.receipt import Receipt
-from functions.gateway import EventError, read_event, write_answer
+from functions.gateway import EventError, HeaderError, read_event, write_answer
 from functions.router import problem_answer
 from functions.settings import read_router
 
@@ -44,6 +44,8 @@ def respond(event: object, context: Context, parts: RouteParts) -> dict[str, obj
         request_id = call.request.id
         answer = parts.router.answer(call)
         response = write_answer(answer, request_id)
+    except HeaderError as error:
+        return write_answer(problem_answer(request_id, Problem(400, f"{error}.")), request_id)
     except EventError as error:
         parts.log.warning("event refused", extra={"request_id": request_id, "cause": str(error)})
         return write_answer(problem_answer(request_id, Problem(400, "The request cannot be read.")), request_id)

@@ -131,7 +131,7 @@ def _busy_slots(args: DedicatedLaneArgs) -> list[_Query]:
     endpoint = naming.endpoint_name(args.stack, args.model, "dedicated")
     variant = {"EndpointName": endpoint, "VariantName": naming.VARIANT}
     return [
-        _sum("demand", metrics.NAMESPACE, metrics.DEMAND_S, metrics.of_model(args.model)),
+        _sum("demand", metrics.NAMESPACE, metrics.DEMAND_S, metrics.of_model(args.stack, args.model)),
         _sum("calls", "AWS/SageMaker", "Invocations", variant),
         _sum("shares", "AWS/SageMaker", "InvocationsPerInstance", variant),
         {"id": "busy", "expression": BUSY_SLOTS, "label": "busy slots an instance", "return_data": True},

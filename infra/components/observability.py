@@ -56,7 +56,7 @@ class Observability(pulumi.ComponentResource):
                 "metric": {
                     "namespace": metrics.NAMESPACE,
                     "metric_name": metric,
-                    "dimensions": metrics.of_model(model),
+                    "dimensions": metrics.of_model(args.stack, model),
                     "stat": "Sum",
                     "period": PERIOD_S,
                 },
@@ -93,7 +93,7 @@ class Observability(pulumi.ComponentResource):
             alarm_description=f"One request in a hundred for {model} takes longer than {limit} ms, fallbacks included",
             namespace=metrics.NAMESPACE,
             metric_name=metrics.LATENCY_MS,
-            dimensions=metrics.of_model(model),
+            dimensions=metrics.of_model(args.stack, model),
             extended_statistic="p99",
             # With too few samples for a percentile the alarm keeps its state.
             evaluate_low_sample_count_percentiles="ignore",

@@ -121,7 +121,7 @@ def samples(client: Callable[[str], Any], spill: Drill, metric: str) -> int:
     points = client("cloudwatch").get_metric_statistics(
         Namespace="Inferlane",
         MetricName=metric,
-        Dimensions=[{"Name": "model", "Value": spill.model}],
+        Dimensions=[{"Name": "stack", "Value": spill.deployed.stack}, {"Name": "model", "Value": spill.model}],
         StartTime=now - timedelta(hours=1),
         EndTime=now + timedelta(minutes=1),
         Period=60,

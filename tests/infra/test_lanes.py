@@ -97,7 +97,9 @@ def test_the_fleet_grows_with_demand(programs: dict[str, Program]) -> None:
         {"name": "VariantName", "value": "AllTraffic"},
     ]
     assert {id_: query["metricStat"] for id_, query in queries.items() if id_ != "busy"} == {
-        "demand": summed("Inferlane", "Demand", [{"name": "model", "value": "moderation"}]),
+        "demand": summed(
+            "Inferlane", "Demand", [{"name": "model", "value": "moderation"}, {"name": "stack", "value": "growth"}]
+        ),
         "calls": summed("AWS/SageMaker", "Invocations", variant),
         "shares": summed("AWS/SageMaker", "InvocationsPerInstance", variant),
     }

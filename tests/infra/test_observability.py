@@ -28,7 +28,7 @@ def test_errors_are_a_share_of_requests(programs: dict[str, Program]) -> None:
         name.lower(): {
             "namespace": "Inferlane",
             "metricName": name,
-            "dimensions": {"model": "moderation"},
+            "dimensions": {"stack": "growth", "model": "moderation"},
             "stat": "Sum",
             "period": 60,
         }
@@ -46,7 +46,7 @@ def test_the_slow_end_has_a_line(programs: dict[str, Program]) -> None:
     alarm = named(programs["growth"], P99)
 
     assert (alarm["namespace"], alarm["metricName"], alarm["dimensions"]) == (
-        *("Inferlane", "Latency", {"model": "moderation"}),
+        *("Inferlane", "Latency", {"stack": "growth", "model": "moderation"}),
     )
     assert (alarm["extendedStatistic"], alarm["threshold"]) == ("p99", 2000)
     assert alarm["evaluateLowSampleCountPercentiles"] == "ignore"
@@ -93,6 +93,6 @@ def test_the_names_are_the_routers(capsys: pytest.CaptureFixture[str]) -> None:
     assert directive["Namespace"] == metrics.NAMESPACE
     wanted = {metrics.REQUESTS, metrics.FAILURES, metrics.LATENCY_MS, metrics.DEMAND_S}
     assert wanted <= {metric["Name"] for metric in directive["Metrics"]}
-    dimensions = metrics.of_model(MODEL)
+    dimensions = metrics.of_model("test", MODEL)
     assert sorted(dimensions) in [sorted(names) for names in directive["Dimensions"]]
     assert {name: written[name] for name in dimensions} == dimensions

@@ -38,7 +38,7 @@ def test_a_receipt_is_one_line_with_its_metrics(
     assert receipt["lane"] == "serverless"
     (directive,) = first["_aws"]["CloudWatchMetrics"]  # type: ignore[index]
     assert directive["Namespace"] == "Inferlane"
-    assert directive["Dimensions"] == [["model"], ["model", "lane"], ["model", "rule"]]
+    assert directive["Dimensions"] == [["stack", "model"], ["stack", "model", "lane"], ["stack", "model", "rule"]]
     assert (first["model"], first["lane"], first["rule"]) == (MODEL, "serverless", "default")
     expected = {"Requests": 1, "Failures": 0, "Fallbacks": 1, "Hedges": 0, "ClaimsRefused": 0, "ColdStart": 1}
     assert {name: first[name] for name in expected} == expected

@@ -47,7 +47,17 @@ def test_only_faults_of_the_lane_count(kind: Kind, found: Verdict) -> None:
 
 
 @pytest.mark.parametrize(
-    ("timeout_s", "p99_s", "found"), [(0.1, 0.2, N), (0.2, 0.2, F), (0.9, None, N), (1.0, None, F)]
+    ("timeout_s", "p99_s", "found"),
+    [
+        (0.9, None, N),
+        (1.0, None, F),
+        (0.9, 0.03, N),
+        (1.0, 0.03, F),
+        (3.9, 1.0, N),
+        (4.0, 1.0, F),
+        (19.0, 20.0, N),
+        (20.0, 20.0, F),
+    ],
 )
 def test_a_timeout_counts_only_if_the_lane_had_a_fair_chance(
     timeout_s: float, p99_s: float | None, found: Verdict

@@ -470,13 +470,21 @@ def test_work_that_only_batch_could_do_is_refused_while_no_code_runs_it() -> Non
     assert made.invoker.seen == []
 
 
-@pytest.mark.parametrize("value", ["text/\u2603", "text/plain\r\nx-evil: 1", "\x00"])
+@pytest.mark.parametrize("value", ["text/\u2603", "text/plain\r\nx-evil: 1", "\x00", "y" * 1025])
 @pytest.mark.parametrize("name", ["content-type", "accept"])
 def test_a_header_that_cannot_be_sent_on_is_the_callers_fault(name: str, value: str) -> None:
     """Not the lanes': five of them must not open a breaker."""
     made = front()
-    assert [made.call(event(headers={name: value}))["statusCode"] for _ in range(6)] == [400] * 6
+    refused = [made.call(event(headers={name: value})) for _ in range(6)]
+    assert [response["statusCode"] for response in refused] == [400] * 6
+    assert str(problem(refused[0])["detail"]).startswith(name)
     assert made.invoker.seen == []
+
+
+def test_a_tab_in_a_header_is_white_space() -> None:
+    """RFC 9110 allows it; it goes on as a space."""
+    made = front()
+    assert made.call(event(headers={"content-type": "application/json;\tcharset=utf-8"}))["statusCode"] == 200
 
 
 def test_a_hanging_lane_is_passed_by_after_five_timeouts() -> None:

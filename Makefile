@@ -32,15 +32,16 @@ demo: setup ## the whole story on the offline stack; ARGS=--json for one JSON ob
 test: setup ## every test (unit, contract, infra, e2e)
 	$(BIN)/python -m pytest $(ARGS)
 
-bench: setup ## measure decide and the cold import; writes build/bench/*.json
+bench: setup ## measure decide, the router, cold import and package; writes build/bench/*.json
 	$(BIN)/python -m workbench.bench $(ARGS)
 
-check: setup ## lint, types, import rules, dependencies
+check: setup ## lint, types, import rules, dependencies, generated documents
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
+	$(BIN)/python -m workbench.openapi --check
 
 lock: ## resolve requirements.lock anew (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header -o requirements.lock

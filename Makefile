@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 MODEL  := models/moderation-light/build/model.tar.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup models demo test check bench lock clean
+.PHONY: help setup models demo test drill check bench lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -29,8 +29,11 @@ $(MODEL): $(STAMP) $(shell find models/moderation-light -type f -not -path '*/bu
 demo: setup ## the whole story on the offline stack; ARGS=--json for one JSON object
 	@$(BIN)/inferlane demo $(ARGS)
 
-test: setup ## every test (unit, contract, infra, e2e)
-	$(BIN)/python -m pytest $(ARGS)
+test: setup ## every test (unit, contract, infra, e2e) but the drills
+	$(BIN)/python -m pytest -m "not drill" $(ARGS)
+
+drill: setup ## the drills: minutes of load on the offline stack
+	$(BIN)/python -m pytest -m drill $(ARGS)
 
 bench: setup ## measure decide, the router, cold import and package; writes build/bench/*.json
 	$(BIN)/python -m workbench.bench $(ARGS)

@@ -59,6 +59,7 @@ def spill(
         yield made
 
 
+@pytest.mark.drill
 async def test_five_times_the_capacity_for_a_minute(spill: Drill, client: Callable[[str], Any]) -> None:
     """99.9 % are answered 200 in time, dedicated works at 90 % of its capacity or more, and all demand is counted."""
     async with Client(spill.deployed.url, spill.headers) as callers:

@@ -75,3 +75,9 @@ def test_a_hedge_is_no_fallback() -> None:
 def test_without_a_snapshot_there_is_no_age() -> None:
     """Null, not zero."""
     assert replace(receipt(), snapshot_age_s=None).to_json()["snapshot_age_s"] is None
+
+
+def test_hedges_and_fallbacks_count_apart() -> None:
+    """A second try beside a running one is a hedge; one after a failure is a fallback."""
+    assert (receipt(FAILED, SERVED).fallbacks, receipt(FAILED, SERVED).hedges) == (1, 0)
+    assert (receipt(SERVED, HEDGE).fallbacks, receipt(SERVED, HEDGE).hedges) == (0, 1)

@@ -67,6 +67,20 @@ class PolicyStore(pulumi.ComponentResource):
             tags=args.tags,
             opts=here,
         )
+        profile = self._profile(name, args, application)
+        deployment = self._deployment(name, args, environment, profile)
+        # Read off the deployment, so that whoever is given the ids finds a document deployed under them.
+        self.application_id = deployment.application_id
+        self.environment_id = deployment.environment_id
+        self.profile_id = deployment.configuration_profile_id
+        self.configuration_arn = pulumi.Output.concat(environment.arn, "/configuration/", self.profile_id)
+        self.register_outputs(
+            {"application": self.application_id, "environment": self.environment_id, "profile": self.profile_id}
+        )
+
+    def _profile(
+        self, name: str, args: PolicyStoreArgs, application: aws.appconfig.Application
+    ) -> aws.appconfig.ConfigurationProfile:
         permission = self.validate.may_be_called(
             # AppConfig does not say which source it names, so none can be asked for; all there is to call for is a
             # reading of the caller's own text.
@@ -74,7 +88,7 @@ class PolicyStore(pulumi.ComponentResource):
             None,
             "appconfig.amazonaws.com",
         )
-        profile = aws.appconfig.ConfigurationProfile(
+        return aws.appconfig.ConfigurationProfile(
             f"{name}-profile",
             name=PROFILE,
             application_id=application.id,
@@ -85,9 +99,19 @@ class PolicyStore(pulumi.ComponentResource):
             tags=args.tags,
             opts=pulumi.ResourceOptions(parent=self, depends_on=[permission]),
         )
+
+    def _deployment(
+        self,
+        name: str,
+        args: PolicyStoreArgs,
+        environment: aws.appconfig.Environment,
+        profile: aws.appconfig.ConfigurationProfile,
+    ) -> aws.appconfig.Deployment:
+        """The document as a version of the profile, rolled out to the environment."""
+        here = pulumi.ResourceOptions(parent=self)
         version = aws.appconfig.HostedConfigurationVersion(
             f"{name}-version",
-            application_id=application.id,
+            application_id=profile.application_id,
             configuration_profile_id=profile.configuration_profile_id,
             content=args.document,
             content_type="application/json",
@@ -104,23 +128,15 @@ class PolicyStore(pulumi.ComponentResource):
             tags=args.tags,
             opts=here,
         )
-        deployment = aws.appconfig.Deployment(
+        return aws.appconfig.Deployment(
             f"{name}-deployment",
-            application_id=application.id,
+            application_id=profile.application_id,
             environment_id=environment.environment_id,
             configuration_profile_id=profile.configuration_profile_id,
             configuration_version=version.version_number.apply(str),
             deployment_strategy_id=strategy.id,
             tags=args.tags,
             opts=here,
-        )
-        # Read off the deployment, so that whoever is given the ids finds a document deployed under them.
-        self.application_id = deployment.application_id
-        self.environment_id = deployment.environment_id
-        self.profile_id = deployment.configuration_profile_id
-        self.configuration_arn = pulumi.Output.concat(environment.arn, "/configuration/", self.profile_id)
-        self.register_outputs(
-            {"application": self.application_id, "environment": self.environment_id, "profile": self.profile_id}
         )
 
     def _validator(self, args: PolicyStoreArgs) -> LambdaFunction:

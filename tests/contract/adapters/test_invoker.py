@@ -225,7 +225,7 @@ def test_a_connection_closed_while_idle_is_replaced() -> None:
     with Stub(Reply(200, b"{}", ending="close")) as stub:
         invoker = adapter(stub.url)
         assert invoke(invoker).kind is Kind.OK
-        time.sleep(0.05)
+        time.sleep(0.2)
         assert invoke(invoker).kind is Kind.OK
         assert (stub.connections, len(stub.received)) == (2, 2)
 

@@ -172,7 +172,8 @@ class RouterConfig(_Section):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     metric_period_s: Annotated[int, _one_of(METRIC_PERIODS_S)] = 60
     snapshot_ttl_s: Annotated[int, _between(1, 300)] = 15
-    policy_ttl_s: Annotated[int, _between(1, 3600)] = 30
+    policy_ttl_s: Annotated[int, _between(15, 3600)] = 30
+    """AppConfigData refuses to be polled more often than every 15 s."""
 
 
 class ThrottleConfig(_Section):

@@ -49,12 +49,12 @@ def test_the_route_function_reads_what_the_program_writes(programs: dict[str, Pr
         policy_profile="pro1",
         metric_period_s=10,
         snapshot_ttl_s=3,
-        policy_ttl_s=5,
+        policy_ttl_s=15,
         log_level="INFO",
         snapshot_table="inferlane-local-snapshot",
     )
     assert read.snapshot_table == "inferlane-local-snapshot"
-    assert (read.stack, read.metric_period_s, read.snapshot_ttl_s, read.policy_ttl_s) == ("local", 10, 3, 5)
+    assert (read.stack, read.metric_period_s, read.snapshot_ttl_s, read.policy_ttl_s) == ("local", 10, 3, 15)
 
 
 def test_the_authorizer_reads_what_the_program_writes(programs: dict[str, Program]) -> None:

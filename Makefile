@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 MODEL  := models/moderation-light/build/model.tar.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup models demo test drill coverage check bench lock clean
+.PHONY: help setup models demo test drill coverage mutation check bench lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -37,6 +37,9 @@ drill: setup ## the drills: minutes of load on the offline stack
 
 coverage: setup ## every branch of functions/core is taken by a unit test, or this fails
 	$(BIN)/python -m pytest -q tests/unit/core tests/unit/handlers --cov=functions/core --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
+
+mutation: setup ## change functions/core in thousands of ways, one at a time: a unit test must notice 9 of 10 (minutes)
+	$(BIN)/python -m tests.mutation $(ARGS)
 
 bench: setup ## measure decide, the router, cold import and package; writes build/bench/*.json
 	$(BIN)/python -m workbench.bench $(ARGS)

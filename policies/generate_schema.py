@@ -112,7 +112,9 @@ def _defaults() -> Schema:
     return _object(
         {
             "order": _nullable(_ref("order")),
-            "deadline_ms": _nullable({"type": "number", "minimum": 1, "description": f"Cut to {MAX_DEADLINE_MS}."}),
+            "deadline_ms": _nullable(
+                {"type": "number", "minimum": 1, "multipleOf": 1, "description": f"Cut to {MAX_DEADLINE_MS}."}
+            ),
             "within": _nullable(_ref("duration")),
             "tenant": _nullable(_TEXT),
             "tier": _nullable(_said("Of callers without an entry. Default: the lowest.", _TEXT)),

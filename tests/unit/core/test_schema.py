@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from functions.core.policy import Policy, PolicyError
 from functions.core.policy_parser import parse_policy, problems
 from tests.unit.core.builders import policy_document
-from tests.unit.core.test_policy import REFUSED, near_miss
+from tests.unit.core.refused import REFUSED
+from tests.unit.core.test_policy import near_miss
 from tests.unit.core.test_properties import policy_documents
 
 POLICIES = Path(__file__).parents[3] / "policies"

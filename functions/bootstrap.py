@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from os import urandom
@@ -17,6 +18,8 @@ from functions.core.topology import Topology, TopologyError
 from functions.settings import METRICS_NAMESPACE, AuthorizerSettings, RouterSettings, SettingsError
 
 if TYPE_CHECKING:
+    from botocore.session import Session
+
     from functions.aws.cloudwatch import CloudWatchSignals
     from functions.aws.signing import Credentials
     from functions.core.snapshot import Snapshot
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 _POLICY_S: Final = 2.0
 """Longest wait for AppConfig; the last good policy serves as well."""
+_KEY_S: Final = 5.0
+"""Longest wait for the row of a key: nothing else can vouch for the caller."""
 _SHARED_S: Final = 0.8
 """Longest wait for what instances tell each other: DynamoDB answers in milliseconds, and the last value serves too."""
 
@@ -75,9 +80,7 @@ def route_parts(settings: RouterSettings) -> RouteParts:
     logger = Logger(service="route")
     logger.append_keys(stack=settings.stack)
     session = cache(clients.session)
-    keys: Credentials | None = settings.keys or session().get_credentials()
-    if keys is None:
-        raise SettingsError("no AWS credentials in the environment")
+    keys = _credentials(settings.keys, session)
     topology = read_topology(settings.topology_file)
     appconfig = Service(
         "appconfig", "appconfigdata", settings.region, keys, url=settings.appconfig_url, timeout_s=_POLICY_S
@@ -134,11 +137,20 @@ def authorize_parts(settings: AuthorizerSettings) -> AuthorizeParts:
     from aws_lambda_powertools import Logger
 
     from functions.aws import clients
+    from functions.aws.direct import Dynamo, Service
     from functions.aws.keys import DynamoKeys
 
-    return AuthorizeParts(
-        DynamoKeys(clients.dynamodb(clients.session), settings.keys_table), Logger(service="authorize")
-    )
+    keys = _credentials(settings.keys, clients.session)
+    items = Dynamo(Service("dynamodb", "dynamodb", settings.region, keys, url=settings.dynamodb_url, timeout_s=_KEY_S))
+    return AuthorizeParts(DynamoKeys(items, settings.keys_table), Logger(service="authorize"))
+
+
+def _credentials(given: Credentials | None, session: Callable[[], Session]) -> Credentials:
+    """The execution role's, which Lambda gives in the environment; else wherever the SDK finds them."""
+    found: Credentials | None = given or session().get_credentials()
+    if found is None:
+        raise SettingsError("no AWS credentials in the environment")
+    return found
 
 
 def read_topology(file: Path) -> Topology:

@@ -64,6 +64,11 @@ class AuthorizerSettings:
 
     keys_table: str
     """DynamoDB table: partition key `key_hash` (hex SHA-256 of the key), attributes `key_id`, optional `disabled`."""
+    region: str
+    dynamodb_url: str | None = None
+    """Base URL of DynamoDB; None means the region's public endpoint."""
+    keys: AccessKeys | None = None
+    """None: wherever the SDK finds them."""
 
 
 _PREFIX = "INFERLANE_"
@@ -136,7 +141,12 @@ def read_router(environ: Mapping[str, str] | None = None) -> RouterSettings:
 def read_authorizer(environ: Mapping[str, str] | None = None) -> AuthorizerSettings:
     """Read the `authorize` function's settings. Raises `SettingsError` naming the first bad variable."""
     env = os.environ if environ is None else environ
-    return AuthorizerSettings(keys_table=_text(env, f"{_PREFIX}KEYS_TABLE"))
+    return AuthorizerSettings(
+        keys_table=_text(env, f"{_PREFIX}KEYS_TABLE"),
+        region=_text(env, "AWS_REGION"),
+        dynamodb_url=_url(env, "DYNAMODB"),
+        keys=_keys(env),
+    )
 
 
 def _url(env: Mapping[str, str], service: str) -> str | None:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from botocore.session import Session
     from mypy_boto3_cloudwatch import CloudWatchClient
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 
 def session() -> Session:
@@ -26,16 +25,11 @@ def session() -> Session:
 
 def cloudwatch(session: Callable[[], Session]) -> Callable[[], CloudWatchClient]:
     """Makes the CloudWatch client once."""
-    return cache(lambda: cast("CloudWatchClient", _client(session(), "cloudwatch")))
+    return cache(lambda: _client(session()))
 
 
-def dynamodb(session: Callable[[], Session]) -> Callable[[], DynamoDBClient]:
-    """Makes the DynamoDB client once."""
-    return cache(lambda: cast("DynamoDBClient", _client(session(), "dynamodb")))
-
-
-def _client(session: Session, service: str) -> Any:
+def _client(session: Session) -> CloudWatchClient:
     from botocore.config import Config
 
     config = Config(connect_timeout=1, read_timeout=2, retries={"mode": "standard", "total_max_attempts": 1})
-    return session.create_client(service, config=config)
+    return cast("CloudWatchClient", session.create_client("cloudwatch", config=config))

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
+from functions.aws.direct import Items
 from functions.ports import KeyRecord
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 
 class KeyTableError(Exception):
@@ -18,18 +13,15 @@ class KeyTableError(Exception):
 class DynamoKeys:
     """API keys in one table (see `settings.AuthorizerSettings`)."""
 
-    def __init__(self, client: Callable[[], DynamoDBClient], table: str) -> None:
-        """`client` is made at the first look-up."""
-        self._client = client
+    def __init__(self, items: Items, table: str) -> None:
+        """Nothing is asked before the first look-up."""
+        self._items = items
         self._table = table
 
     def find(self, key_hash: str) -> KeyRecord | None:
         """The key (see `ports.KeyStore`). A consistent read, so that a disabled key stops at once."""
-        row = (
-            self._client()
-            .get_item(TableName=self._table, Key={"key_hash": {"S": key_hash}}, ConsistentRead=True)
-            .get("Item")
-        )
+        asked = {"TableName": self._table, "Key": {"key_hash": {"S": key_hash}}, "ConsistentRead": True}
+        row = self._items.get_item(**asked).get("Item")
         if row is None:
             return None
         key_id = row.get("key_id", {}).get("S")

@@ -17,8 +17,9 @@ from infra import iam, naming, package
 from infra.components.lambda_function import LambdaFunction, LambdaFunctionArgs
 
 MEMORY_MB = 256
-TIMEOUT_S = 5
-"""One read of one item; a caller does not wait longer to hear that the key is wrong."""
+TIMEOUT_S = 10
+"""As long as an HTTP API waits for its authorizer. One read of one item takes milliseconds; the rest is for a cold
+start in a crowd of others, which must not be answered 500."""
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,10 @@ def test_the_authorizer_reads_what_the_program_writes(programs: dict[str, Progra
     function = named(programs["local"], "authorize-function")
 
     assert function["handler"] == "functions.handlers.authorize.handler"
-    assert settings.read_authorizer(function["environment"]["variables"]).keys_table == "inferlane-local-keys"
-    assert function["timeout"] == 5
+    lambdas = {"AWS_REGION": "us-east-1"}
+    read = settings.read_authorizer(function["environment"]["variables"] | lambdas)
+    assert read.keys_table == "inferlane-local-keys"
+    assert function["timeout"] == 10
     assert settings.TOPOLOGY_FILE not in function["code"]["archive"]
 
 

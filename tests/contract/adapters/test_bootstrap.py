@@ -56,7 +56,8 @@ def test_what_the_program_writes_is_what_the_router_reads(environment: dict[str,
     assert (found.metric_period_s, found.snapshot_ttl_s, found.policy_ttl_s) == (10, 3, 20)
     assert found.topology_file == tmp_path / "topology.json"
     assert found.snapshot_table == "snap"
-    assert read_authorizer(authorizer_environment(keys_table="keys")).keys_table == "keys"
+    lambdas = {"AWS_REGION": "us-east-1"}
+    assert read_authorizer(authorizer_environment(keys_table="keys") | lambdas).keys_table == "keys"
 
 
 @pytest.mark.parametrize(
@@ -109,11 +110,14 @@ def test_a_request_goes_all_the_way(
     assert sum("_aws" in line for line in lines) == 2
 
 
-def test_the_authorizer_is_wired_without_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is asked before the first key."""
+def test_the_authorizer_is_wired_without_a_call() -> None:
+    """Nothing is asked before the first key; then the row, with the role's keys and no SDK."""
     with Stub(Reply(200, b"{}", {"content-type": "application/x-amz-json-1.0"})) as stub:
-        use(monkeypatch, stub.url)
-        parts = authorize_parts(read_authorizer(authorizer_environment(keys_table="keys")))
+        lambdas = {"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+        written = authorizer_environment(keys_table="keys") | lambdas | {"AWS_ENDPOINT_URL": stub.url}
+        parts = authorize_parts(read_authorizer(written))
         assert stub.received == []
         assert parts.keys.find("hash") is None
-        assert len(stub.received) == 1
+        (seen,) = stub.received
+    assert seen.headers["x-amz-target"] == "DynamoDB_20120810.GetItem"
+    assert json.loads(seen.body) == {"TableName": "keys", "Key": {"key_hash": {"S": "hash"}}, "ConsistentRead": True}

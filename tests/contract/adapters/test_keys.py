@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import boto3
 import pytest
@@ -26,7 +27,7 @@ def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def dynamo() -> Iterator[DynamoKeys]:
     with mock_aws():
-        client = boto3.client("dynamodb", region_name="us-east-1")
+        client: Any = boto3.client("dynamodb", region_name="us-east-1")
         client.create_table(
             TableName=TABLE,
             KeySchema=[{"AttributeName": "key_hash", "KeyType": "HASH"}],
@@ -38,7 +39,7 @@ def dynamo() -> Iterator[DynamoKeys]:
             TableName=TABLE, Item={"key_hash": {"S": "h2"}, "key_id": {"S": "fired"}, "disabled": {"BOOL": True}}
         )
         client.put_item(TableName=TABLE, Item={"key_hash": {"S": "h3"}})
-        yield DynamoKeys(lambda: client, TABLE)
+        yield DynamoKeys(client, TABLE)
 
 
 @pytest.fixture(params=["fake", "dynamodb"])
@@ -65,6 +66,6 @@ def test_a_malformed_row_is_an_error_not_a_stranger(dynamo: DynamoKeys) -> None:
 def test_a_missing_table_is_an_error() -> None:
     """Not "unknown key": the gateway must answer 500, not 403."""
     with mock_aws():
-        client = boto3.client("dynamodb", region_name="us-east-1")
+        client: Any = boto3.client("dynamodb", region_name="us-east-1")
         with pytest.raises(ClientError):
-            DynamoKeys(lambda: client, "nothing").find("h1")
+            DynamoKeys(client, "nothing").find("h1")

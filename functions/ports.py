@@ -82,8 +82,8 @@ class Race(Protocol):
 class PolicySource(Protocol):
     """The policy in force."""
 
-    def policy(self, now: float) -> Policy | None:
-        """The last good policy; None when there never was one."""
+    def policy(self, now: float, patience_s: float = 0.0) -> Policy | None:
+        """The last good policy; None when there never was one, and the first did not come within `patience_s`."""
         ...
 
 

@@ -1,12 +1,14 @@
 """AppConfig as a `PolicySource`: the last good document serves, whatever comes after it.
 
 AppConfigData answers an unchanged poll with an empty body. A document that does not parse is logged with its cause
-(never its content) and not taken; so is a service that cannot be reached.
+(never its content) and not taken; so is a service that cannot be reached. An instance that has no policy yet asks
+again while its caller can wait: a slow answer to the first poll must not refuse a request.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from typing import Final
 
 from functions.aws.direct import Service
@@ -46,20 +48,21 @@ class AppConfigPolicies:
         self._token: str | None = None
         self._poll_at = float("-inf")
         self._policy: Policy | None = None
-        self._kept = LastGood(self._read, ttl_s, self._report)
+        self._kept = LastGood(self._read, ttl_s, self._report, hopeless=(PolicyUnavailableError,))
 
-    def policy(self, now: float) -> Policy | None:
+    def policy(self, now: float, patience_s: float = 0.0) -> Policy | None:
         """The policy in force (see `ports.PolicySource`)."""
-        return self._kept.get(now)
+        return self._kept.get(now, patience_s)
 
-    def _read(self, now: float) -> Policy:
-        if now >= self._poll_at and (content := self._poll(now)):
+    def _read(self, now: float, within_s: float | None) -> Policy:
+        if now >= self._poll_at and (content := self._poll(now, within_s)):
             self._take(content)
         if self._policy is None:
             raise PolicyUnavailableError("AppConfig has no usable policy document yet")
         return self._policy
 
-    def _poll(self, now: float) -> bytes:
+    def _poll(self, now: float, within_s: float | None) -> bytes:
+        ends = None if within_s is None else time.monotonic() + within_s
         if self._token is None:
             application, environment, profile = self._names
             asked = {
@@ -69,10 +72,11 @@ class AppConfigPolicies:
                 "RequiredMinimumPollIntervalInSeconds": self._poll_s,
             }
             headers = {"content-type": "application/json"}
-            session = self._service.call("POST", "/configurationsessions", headers, json.dumps(asked).encode())
+            body = json.dumps(asked).encode()
+            session = self._service.call("POST", "/configurationsessions", headers, body, ends=ends)
             self._token = str(json.loads(session.body)["InitialConfigurationToken"])
         token, self._token = self._token, None  # a token serves once, also when the call fails
-        answer = self._service.call("GET", "/configuration", {}, query={"configuration_token": token})
+        answer = self._service.call("GET", "/configuration", {}, query={"configuration_token": token}, ends=ends)
         self._token = answer.headers["next-poll-configuration-token"]
         self._poll_at = now + float(answer.headers["next-poll-interval-in-seconds"])
         return answer.body

@@ -94,7 +94,7 @@ class CloudWatchSignals:
         self._carry = carry
         self._last: Snapshot | None = None
         self._queries = list(_queries(topology, period_s))
-        self._kept = LastGood(self._next, ttl_s, lambda error: _warn(log, error))
+        self._kept = LastGood(lambda now, _: self._next(now), ttl_s, lambda error: _warn(log, error))
 
     def snapshot(self, now: float) -> Snapshot:
         """The newest reading (see `ports.SignalSource`)."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -133,6 +135,36 @@ def test_a_service_that_was_never_reached_gives_no_policy_and_is_asked_again_soo
     with Stub(error("InternalServerException", 500), SESSION, configuration(document("1"))) as it:
         assert versions(source(it.url, log), 0, 4, 5) == [None, None, "1"]
     assert [line[0] for line in log.lines] == ["warning"]
+
+
+def test_a_caller_who_waits_survives_a_slow_start() -> None:
+    """An error, a lost token and an answer slower than usual: the first request still gets its policy."""
+    script = [
+        error("InternalServerException", 500),
+        SESSION,
+        error("BadRequestException"),
+        SESSION,
+        replace(configuration(document("1")), after_s=1.2),
+    ]
+    log = FakeLog()
+    with Stub(*script) as it:
+        made = source(it.url, log)
+        found = made.policy(NOW, patience_s=20)
+        assert found is not None
+        assert made.policy(NOW + 1) is found
+        assert len(it.received) == 5
+    assert [line[0] for line in log.lines] == ["warning"]
+
+
+def test_no_caller_waits_for_a_bad_document_or_longer_than_he_can() -> None:
+    """A document that cannot be used is not waited for; a service that hangs is, for as long as was said."""
+    began = time.monotonic()
+    with Stub(SESSION, configuration(b"{")) as it:
+        assert source(it.url).policy(NOW, patience_s=20) is None
+    assert time.monotonic() - began < 1
+    with Stub(replace(SESSION, after_s=60)) as it:
+        assert source(it.url).policy(NOW, patience_s=1) is None
+    assert time.monotonic() - began < 3
 
 
 @pytest.fixture(params=["fake", "appconfig", "unreachable"])

@@ -103,8 +103,11 @@ class FakePolicies:
     """A policy to hand out, or none."""
 
     current: Policy | None
+    patience_s: float | None = None
+    """What the last caller had."""
 
-    def policy(self, now: float) -> Policy | None:
+    def policy(self, now: float, patience_s: float = 0.0) -> Policy | None:
+        self.patience_s = patience_s
         return self.current
 
 

@@ -25,6 +25,7 @@ from functions.core.receipt import Attempt, Receipt
 from functions.core.request import Request
 from functions.core.snapshot import Snapshot
 from functions.core.topology import DedicatedLane, SyncLane, Topology
+from functions.core.wishes import WishError, read_wishes
 from functions.execute import Execution, Payload, execute
 from functions.health import Alone, Health
 from functions.ports import Clock, FailureMarks, Invoker, PolicySource, Race, SignalSource
@@ -33,6 +34,8 @@ from functions.race import ThreadRace
 HEALTH_PATH: Final = "/healthz"
 LANES_PATH: Final = "/v1/lanes"
 _NO_LANES: Final[Mapping[str, SyncLane]] = {}
+_FIRST_POLICY_S: Final = 10.0
+"""Far more than AppConfig takes on its worst day; in an outage each caller of a new instance holds it this long."""
 _PUBLISH_S: Final = 1.0
 """More than the failure marks' store takes to be given up."""
 _INFERENCE_ID: Final = "x-amzn-sagemaker-inference-id"
@@ -94,7 +97,7 @@ class Router:
         if request.identity.kind == "anonymous":
             return problem_answer(request.id, Problem(401, "The call carries no identity that the gateway proved."))
         now = self._clock.now()
-        policy = self._policies.policy(now)
+        policy = self._policies.policy(now, 0.0 if self._decider is not None else _patience_s(call))
         if policy is None:
             problem = Problem(503, "There is no policy yet that could decide.", "no-policy", retry_after_s=5)
             return problem_answer(request.id, problem)
@@ -242,6 +245,15 @@ def _demand_s(lanes: Mapping[str, SyncLane], decision: Decision, moment: _Moment
     if not dedicated or decision.model is None:
         return None
     return service_s(dedicated[0], decision.model, moment.snapshot, moment.now)
+
+
+def _patience_s(call: Call) -> float:
+    """How long a new instance may look for its first policy: half of what the caller can wait, and not for ever."""
+    try:
+        asked_ms = read_wishes(call.request.headers).deadline_ms or MAX_DEADLINE_MS
+    except WishError:  # refused as soon as there is a policy
+        asked_ms = MAX_DEADLINE_MS
+    return min(_FIRST_POLICY_S, min(asked_ms / 1000, call.time_left_s) / 2)
 
 
 def _deadline_s(call: Call, decision: Decision) -> float:

@@ -55,6 +55,7 @@ class Front:
     clock: FakeClock
     telemetry: FakeTelemetry
     log: FakeLog
+    policies: FakePolicies
 
     def call(self, sent: object, context: FakeContext | None = None) -> dict[str, object]:
         return respond(sent, context or FakeContext(), self.parts)
@@ -72,10 +73,9 @@ def front(
     invoker = FakeInvoker(clock, {"dedicated": dedicated or healthy(), "serverless": serverless or healthy(0.3)})
     current = policy() if isinstance(by, str) else by
     telemetry, log = FakeTelemetry(), FakeLog()
-    router = Router(
-        on or topology(), FakePolicies(current), FakeSignals(seen), invoker, clock, race=lambda: FakeRace(clock)
-    )
-    return Front(RouteParts(router, telemetry, log), invoker, clock, telemetry, log)
+    policies = FakePolicies(current)
+    router = Router(on or topology(), policies, FakeSignals(seen), invoker, clock, race=lambda: FakeRace(clock))
+    return Front(RouteParts(router, telemetry, log), invoker, clock, telemetry, log, policies)
 
 
 def headers(response: dict[str, object]) -> dict[str, str]:
@@ -272,6 +272,22 @@ def test_without_any_policy_the_answer_is_503() -> None:
     assert response["statusCode"] == 503
     assert problem(response)["type"] == "urn:inferlane:problem:no-policy"
     assert headers(response)["retry-after"] == "5"
+
+
+@pytest.mark.parametrize(
+    ("wish", "left_ms", "patience_s"),
+    [(None, 30_000, 10.0), ("4000", 30_000, 2.0), (None, 6_500, 3.0), ("0", 30_000, 10.0)],
+    ids=["cap", "deadline", "lambda", "malformed"],
+)
+def test_a_new_instance_waits_for_its_first_policy(wish: str | None, left_ms: int, patience_s: float) -> None:
+    """Half of what the caller or Lambda leaves, ten seconds at most; once there was one, nobody waits for it."""
+    made = front()
+    sent = event(headers={} if wish is None else {"X-Inferlane-Deadline-Ms": wish})
+    made.call(sent, FakeContext(remaining_ms=left_ms))
+    assert made.policies.patience_s == patience_s
+    if wish != "0":
+        made.call(sent)
+        assert made.policies.patience_s == 0.0
 
 
 def test_lanes_shows_what_the_router_believes() -> None:

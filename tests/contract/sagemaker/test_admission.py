@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.contract.sagemaker.emulator import HTTP, Emulator
-from workbench.stack.sagemaker.container import BUSY_HEADER
+from workbench.stack.sagemaker.model.container import BUSY_HEADER
 
 SLEEP_S = 0.3
 BODY = b'{"sleep_s": 0.3}'

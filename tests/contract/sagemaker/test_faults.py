@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
 
 from tests.contract.sagemaker.emulator import HTTP, Emulator, eventually
-from workbench.stack.sagemaker.wire import PLATFORM_ERRORS
+from workbench.stack.sagemaker.api.wire import PLATFORM_ERRORS
 
 
 def code_of(emulator: Emulator, endpoint: str) -> str:

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.stack.sagemaker.wire import PLATFORM_ERRORS
+from workbench.stack.sagemaker.api.wire import PLATFORM_ERRORS
 
 _PARAMS: dict[str, dict[str, tuple[float, float]]] = {
     "kill": {},

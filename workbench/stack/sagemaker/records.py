@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from workbench.stack.sagemaker.wire import Document
+from workbench.stack.sagemaker.api.wire import Document
 
 Status = Literal["Creating", "InService", "Updating", "Deleting", "Failed"]
 

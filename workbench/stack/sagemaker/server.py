@@ -23,21 +23,21 @@ import boto3
 from aiohttp import web
 from botocore.config import Config
 
-from workbench.stack.sagemaker import wire
-from workbench.stack.sagemaker.artifacts import ArtifactStore
-from workbench.stack.sagemaker.catalog import Catalog
-from workbench.stack.sagemaker.control import Control, desired_instances
-from workbench.stack.sagemaker.endpoints import Endpoints
+from workbench.stack.sagemaker.api import wire
+from workbench.stack.sagemaker.api.wire import Answer, AwsError, Protocol
+from workbench.stack.sagemaker.control.catalog import Catalog
+from workbench.stack.sagemaker.control.endpoints import Endpoints
+from workbench.stack.sagemaker.control.lifecycle import Lifecycle
+from workbench.stack.sagemaker.control.operations import Control, desired_instances
 from workbench.stack.sagemaker.faults import Fault, FaultError, FaultTable
-from workbench.stack.sagemaker.invoke import ResetError, Runtime
-from workbench.stack.sagemaker.lane import Lane
-from workbench.stack.sagemaker.lifecycle import Lifecycle
+from workbench.stack.sagemaker.metrics.telemetry import Telemetry
+from workbench.stack.sagemaker.model.artifacts import ArtifactStore
+from workbench.stack.sagemaker.model.lane import Lane
+from workbench.stack.sagemaker.model.replica import Host, LogNumbers
 from workbench.stack.sagemaker.records import Endpoint
-from workbench.stack.sagemaker.replica import Host, LogNumbers
-from workbench.stack.sagemaker.scaling import Scaling
+from workbench.stack.sagemaker.runtime.invoke import ResetError, Runtime
+from workbench.stack.sagemaker.scaling.targets import Scaling
 from workbench.stack.sagemaker.settings import Settings
-from workbench.stack.sagemaker.telemetry import Telemetry
-from workbench.stack.sagemaker.wire import Answer, AwsError, Protocol
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient

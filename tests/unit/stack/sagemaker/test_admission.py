@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from workbench.stack.sagemaker.admission import RECENT, Queue, limit_s
+from workbench.stack.sagemaker.model.admission import RECENT, Queue, limit_s
 
 
 def served(workers: int, service_s: float, limit: float = math.inf) -> Queue:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.stack.sagemaker.artifacts import ArtifactError, extract, parse_url
+from workbench.stack.sagemaker.model.artifacts import ArtifactError, extract, parse_url
 
 
 def pack(place: Path, *entries: tuple[str, bytes, str]) -> Path:

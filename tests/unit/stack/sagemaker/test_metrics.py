@@ -7,8 +7,7 @@ from typing import Any
 import botocore.session
 import pytest
 
-from workbench.stack.sagemaker.hardware import Hardware, hardware
-from workbench.stack.sagemaker.metrics import (
+from workbench.stack.sagemaker.metrics.points import (
     HARDWARE,
     INFERENCE,
     Bins,
@@ -19,6 +18,7 @@ from workbench.stack.sagemaker.metrics import (
     instance_points,
     request_points,
 )
+from workbench.stack.sagemaker.model.hardware import Hardware, hardware
 
 G5 = Size(vcpus=4, memory_mib=16384, gpus=1, disk_bytes=1000)
 

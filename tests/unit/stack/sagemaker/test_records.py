@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from workbench.stack.sagemaker.catalog import Catalog
-from workbench.stack.sagemaker.endpoints import Endpoints
+from workbench.stack.sagemaker.api.wire import AwsError
+from workbench.stack.sagemaker.control.catalog import Catalog
+from workbench.stack.sagemaker.control.endpoints import Endpoints
 from workbench.stack.sagemaker.records import Endpoint
-from workbench.stack.sagemaker.wire import AwsError
 
 SERVERLESS = {"MemorySizeInMB": 2048, "MaxConcurrency": 5}
 

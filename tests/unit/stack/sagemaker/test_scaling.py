@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from workbench.stack.sagemaker.scaling import DIMENSION, Scaling
-from workbench.stack.sagemaker.wire import AwsError
+from workbench.stack.sagemaker.api.wire import AwsError
+from workbench.stack.sagemaker.scaling.targets import DIMENSION, Scaling
 
 KEY = {"ServiceNamespace": "sagemaker", "ResourceId": "endpoint/e/variant/A", "ScalableDimension": DIMENSION}
 TRACKING = {"TargetValue": 5.0, "PredefinedMetricSpecification": {"PredefinedMetricType": "X"}}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.stack.sagemaker.toolkit import ContractError, Handler
+from workbench.stack.sagemaker.model.toolkit import ContractError, Handler
 
 ECHO = """
 def model_fn(model_dir): return "M"

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from botocore.model import ListShape, MapShape, Shape, StringShape, StructureShape
 
-from workbench.stack.sagemaker.catalog import Catalog
-from workbench.stack.sagemaker.control import Control, desired_instances
-from workbench.stack.sagemaker.endpoints import Endpoints
-from workbench.stack.sagemaker.scaling import Scaling
-from workbench.stack.sagemaker.validation import compiled
-from workbench.stack.sagemaker.wire import AwsError, Call, Protocol
+from workbench.stack.sagemaker.api.validation import compiled
+from workbench.stack.sagemaker.api.wire import AwsError, Call, Protocol
+from workbench.stack.sagemaker.control.catalog import Catalog
+from workbench.stack.sagemaker.control.endpoints import Endpoints
+from workbench.stack.sagemaker.control.operations import Control, desired_instances
+from workbench.stack.sagemaker.scaling.targets import Scaling
 
 KNOWN = {
     "sagemaker": frozenset({"CreateModel", "CreateEndpointConfig", "CreateEndpoint", "DescribeModel", "AddTags"}),

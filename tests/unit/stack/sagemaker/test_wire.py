@@ -8,8 +8,8 @@ import botocore.session
 import pytest
 from botocore.parsers import create_parser
 
-from workbench.stack.sagemaker import wire
-from workbench.stack.sagemaker.wire import Answer, AwsError, LogPlace
+from workbench.stack.sagemaker.api import wire
+from workbench.stack.sagemaker.api.wire import Answer, AwsError, LogPlace
 
 PLACE = LogPlace("us-east-1", "000000000000", "chat")
 

@@ -96,6 +96,6 @@ def child_environment(extra: Mapping[str, str]) -> dict[str, str]:
     prefixes = ("AWS_", "LC_", "CUDA_", "NVIDIA_", "SSL_")
     env = {k: v for k, v in os.environ.items() if k in kept or k.startswith(prefixes)}
     # `-P` keeps the working directory off the import path, so this package is named explicitly.
-    root = str(Path(__file__).resolve().parents[3])
+    root = str(Path(__file__).resolve().parents[4])
     path = os.pathsep.join(filter(None, [root, extra.get("PYTHONPATH")]))
     return env | {"PYTHONUNBUFFERED": "1"} | dict(extra) | {"PYTHONPATH": path}

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from workbench.stack.sagemaker import wire
-from workbench.stack.sagemaker.container import SLOW_HEADER
+from workbench.stack.sagemaker.api import wire
+from workbench.stack.sagemaker.api.wire import Answer, AwsError
+from workbench.stack.sagemaker.control.lifecycle import Deployment, Lifecycle
 from workbench.stack.sagemaker.faults import VariantFaults
-from workbench.stack.sagemaker.lane import Lane, NotReadyError, ThrottledError, UnavailableError
-from workbench.stack.sagemaker.lifecycle import Deployment, Lifecycle
-from workbench.stack.sagemaker.metrics import Outcome
-from workbench.stack.sagemaker.replica import Replica, StartError
+from workbench.stack.sagemaker.metrics.points import Outcome
+from workbench.stack.sagemaker.model.container import SLOW_HEADER
+from workbench.stack.sagemaker.model.lane import Lane, NotReadyError, ThrottledError, UnavailableError
+from workbench.stack.sagemaker.model.replica import Replica, StartError
 from workbench.stack.sagemaker.settings import Settings
-from workbench.stack.sagemaker.wire import Answer, AwsError
 
 TARGET_VARIANT = "X-Amzn-SageMaker-Target-Variant"
 CUSTOM_ATTRIBUTES = "X-Amzn-SageMaker-Custom-Attributes"

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.stack.sagemaker import listing
-from workbench.stack.sagemaker.wire import AwsError, Document, invalid
+from workbench.stack.sagemaker.api import listing
+from workbench.stack.sagemaker.api.wire import AwsError, Document, invalid
 
 DIMENSION = "sagemaker:variant:DesiredInstanceCount"
 _RESOURCE = re.compile(r"endpoint/([^/]+)/variant/([^/]+)")

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from workbench.stack.sagemaker.replica import MISSED_PINGS, Replica, ReplicaFactory, StartError
+from workbench.stack.sagemaker.model.replica import MISSED_PINGS, Replica, ReplicaFactory, StartError
 
 log = logging.getLogger(__name__)
 

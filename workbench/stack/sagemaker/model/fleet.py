@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from workbench.stack.sagemaker.lane import Lane, UnavailableError
-from workbench.stack.sagemaker.replica import Replica, ReplicaFactory, StartError
+from workbench.stack.sagemaker.model.lane import Lane, UnavailableError
+from workbench.stack.sagemaker.model.replica import Replica, ReplicaFactory, StartError
 
 log = logging.getLogger(__name__)
 FIRST_PAUSE_S = 0.5

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.stack.sagemaker.wire import AwsError, Document, invalid
+from workbench.stack.sagemaker.api.wire import AwsError, Document, invalid
 
 MEMORY_STEPS_MB = (1024, 2048, 3072, 4096, 5120, 6144)
 METRIC_PERIODS_S = (10, 30, 60, 120, 180, 240, 300)

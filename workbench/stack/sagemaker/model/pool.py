@@ -13,9 +13,9 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-from workbench.stack.sagemaker.lane import Lane, NotReadyError, ThrottledError, UnavailableError
+from workbench.stack.sagemaker.model.lane import Lane, NotReadyError, ThrottledError, UnavailableError
+from workbench.stack.sagemaker.model.replica import Replica, ReplicaFactory, StartError
 from workbench.stack.sagemaker.records import Serverless
-from workbench.stack.sagemaker.replica import Replica, ReplicaFactory, StartError
 
 log = logging.getLogger(__name__)
 

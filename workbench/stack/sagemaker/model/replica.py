@@ -15,13 +15,13 @@ from pathlib import Path
 
 import aiohttp
 
-from workbench.stack.sagemaker.artifacts import Artifact, ArtifactError, ArtifactStore
-from workbench.stack.sagemaker.child import Child, child_environment
 from workbench.stack.sagemaker.faults import VariantFaults
+from workbench.stack.sagemaker.model.artifacts import Artifact, ArtifactError, ArtifactStore
+from workbench.stack.sagemaker.model.child import Child, child_environment
 from workbench.stack.sagemaker.records import PlannedVariant
 from workbench.stack.sagemaker.settings import Settings
 
-PACKAGE = "workbench.stack.sagemaker"
+PACKAGE = "workbench.stack.sagemaker.model"
 START_POLL_S = 0.03
 MISSED_PINGS = 3
 """Consecutive failed health checks after which a replica counts as dead."""

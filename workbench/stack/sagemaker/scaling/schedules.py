@@ -12,9 +12,9 @@ import uuid
 import zoneinfo
 from typing import Any
 
-from workbench.stack.sagemaker import listing
-from workbench.stack.sagemaker.scaling import DIMENSION, Scaling, Target, check_namespace, not_found
-from workbench.stack.sagemaker.wire import Document, invalid
+from workbench.stack.sagemaker.api import listing
+from workbench.stack.sagemaker.api.wire import Document, invalid
+from workbench.stack.sagemaker.scaling.targets import DIMENSION, Scaling, Target, check_namespace, not_found
 
 _SCHEDULE = re.compile(
     r"at\(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\)"

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from workbench.stack.sagemaker import listing
-from workbench.stack.sagemaker.catalog import Catalog
+from workbench.stack.sagemaker.api import listing
+from workbench.stack.sagemaker.api.wire import Document, invalid
+from workbench.stack.sagemaker.control.catalog import Catalog
 from workbench.stack.sagemaker.records import Endpoint, Plan, PlannedVariant
-from workbench.stack.sagemaker.wire import Document, invalid
 
 REASON_LENGTH = 1024
 

@@ -1,6 +1,6 @@
 """A model process: the container contract over HTTP on a loopback port of its own choice.
 
-`python -m workbench.stack.sagemaker.container --model-dir D` prints `port N` as its first line, then serves
+`python -m workbench.stack.sagemaker.model.container --model-dir D` prints `port N` as its first line, then serves
 `GET /ping` (503 until the model is loaded, then 200), `POST /invocations` and `GET /execution-parameters` (404 unless
 the program defines it). `SAGEMAKER_MODEL_SERVER_WORKERS` predictions run at a time (default 1); more wait their turn.
 With `INFERLANE_MAX_QUEUE_MS` set, what would wait longer is answered 503 with `x-inferlane-busy: 1` (`admission.py`).
@@ -27,9 +27,9 @@ from pathlib import Path
 
 from aiohttp import web
 
-from workbench.stack.sagemaker import admission
-from workbench.stack.sagemaker.child import end_with_parent
-from workbench.stack.sagemaker.toolkit import ContractError, Handler, Reply
+from workbench.stack.sagemaker.model import admission
+from workbench.stack.sagemaker.model.child import end_with_parent
+from workbench.stack.sagemaker.model.toolkit import ContractError, Handler, Reply
 
 SLOW_HEADER = "X-Inferlane-Slow"
 BUSY_HEADER = "x-inferlane-busy"
@@ -151,7 +151,7 @@ async def serve(model_dir: Path) -> int:
 
 def main() -> None:
     """Parse, serve, end."""
-    parser = argparse.ArgumentParser(prog="python -m workbench.stack.sagemaker.container", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m workbench.stack.sagemaker.model.container", description=__doc__)
     parser.add_argument("--model-dir", type=Path, required=True, help="extracted archive (AWS: /opt/ml/model)")
     options = parser.parse_args()
     end_with_parent()

@@ -14,13 +14,13 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.stack.sagemaker.endpoints import Endpoints
+from workbench.stack.sagemaker.control.endpoints import Endpoints
 from workbench.stack.sagemaker.faults import FaultTable
-from workbench.stack.sagemaker.fleet import Fleet
-from workbench.stack.sagemaker.lane import Lane
-from workbench.stack.sagemaker.pool import Pool
+from workbench.stack.sagemaker.model.fleet import Fleet
+from workbench.stack.sagemaker.model.lane import Lane
+from workbench.stack.sagemaker.model.pool import Pool
+from workbench.stack.sagemaker.model.replica import Host, ReplicaFactory, StartError
 from workbench.stack.sagemaker.records import Endpoint, Plan, PlannedVariant
-from workbench.stack.sagemaker.replica import Host, ReplicaFactory, StartError
 
 log = logging.getLogger(__name__)
 OnSetup = Callable[[str, str, float], None]

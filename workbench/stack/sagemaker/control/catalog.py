@@ -8,9 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from workbench.stack.sagemaker import listing, rules
-from workbench.stack.sagemaker.records import EndpointConfig, Model, Plan, PlannedVariant, parse_config, parse_container
-from workbench.stack.sagemaker.wire import Document, invalid
+from workbench.stack.sagemaker.api import listing
+from workbench.stack.sagemaker.api.wire import Document, invalid
+from workbench.stack.sagemaker.control import rules
+from workbench.stack.sagemaker.records import (
+    EndpointConfig,
+    Model,
+    Plan,
+    PlannedVariant,
+    parse_config,
+    parse_container,
+)
 
 MAX_TAGS = 50
 

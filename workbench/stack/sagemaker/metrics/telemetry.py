@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from workbench.stack.sagemaker import metrics
-from workbench.stack.sagemaker.hardware import hardware
-from workbench.stack.sagemaker.lane import Lane
-from workbench.stack.sagemaker.lifecycle import Lifecycle
-from workbench.stack.sagemaker.metrics import Bins, Outcome, Point
-from workbench.stack.sagemaker.replica import Replica
+from workbench.stack.sagemaker.control.lifecycle import Lifecycle
+from workbench.stack.sagemaker.metrics import points
+from workbench.stack.sagemaker.metrics.points import Bins, Outcome, Point
+from workbench.stack.sagemaker.metrics.utilization import Usage, usage_of
+from workbench.stack.sagemaker.model.hardware import hardware
+from workbench.stack.sagemaker.model.lane import Lane
+from workbench.stack.sagemaker.model.replica import Replica
 from workbench.stack.sagemaker.settings import Settings
-from workbench.stack.sagemaker.utilization import Usage, usage_of
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
@@ -51,11 +51,11 @@ class Telemetry:
 
     def outcome(self, endpoint: str, variant: str, outcome: Outcome) -> None:
         """A request has ended."""
-        self._add(endpoint, variant, *metrics.request_points(outcome))
+        self._add(endpoint, variant, *points.request_points(outcome))
 
     def setup(self, endpoint: str, variant: str, seconds: float) -> None:
         """A serverless container has started."""
-        self._add(endpoint, variant, metrics.setup_point(seconds))
+        self._add(endpoint, variant, points.setup_point(seconds))
 
     async def sample_forever(self) -> None:
         """Look at every replica of every serving endpoint, ten times a bin but neither above 1 Hz nor below 0.2 Hz."""
@@ -92,24 +92,22 @@ class Telemetry:
     def _sample_dedicated(self, endpoint: str, lane: Lane, usage: Mapping[int, Usage], at: float) -> None:
         variant = lane.planned.variant
         kind = hardware(variant.instance_type or "")
-        size = metrics.Size(kind.vcpus, kind.memory_mib, kind.gpus, variant.volume_gb * 1024**3)
+        size = points.Size(kind.vcpus, kind.memory_mib, kind.gpus, variant.volume_gb * 1024**3)
         for replica in lane.replicas:
             if replica.child.pid in usage:
                 seen = self._seen(replica, usage, at)
-                self._add(
-                    endpoint, variant.name, *metrics.instance_points(seen, size, self.settings.cores_per_instance)
-                )
-        for name, unit in metrics.IDLE:
+                self._add(endpoint, variant.name, *points.instance_points(seen, size, self.settings.cores_per_instance))
+        for name, unit in points.IDLE:
             self.bins.touch(endpoint, variant.name, name, unit, time.time())
 
-    def _seen(self, replica: Replica, usage: Mapping[int, Usage], at: float) -> metrics.Instance:
+    def _seen(self, replica: Replica, usage: Mapping[int, Usage], at: float) -> points.Instance:
         busy: float | None = None
         for pid in replica.pids:
             if pid in usage and pid in self._busy:
                 cpu_s, then = self._busy[pid]
                 busy = (busy or 0.0) + max(usage[pid].cpu_s - cpu_s, 0.0) / (at - then)
         memory = sum(usage[pid].memory_mib for pid in replica.pids if pid in usage)
-        return metrics.Instance(busy, memory, replica.artifact.size_bytes, replica.in_flight)
+        return points.Instance(busy, memory, replica.artifact.size_bytes, replica.in_flight)
 
     def _sample_serverless(self, endpoint: str, lane: Lane, usage: Mapping[int, Usage]) -> None:
         variant = lane.planned.variant
@@ -118,21 +116,21 @@ class Telemetry:
             return
         for replica in lane.replicas:
             if seen := usage.get(replica.child.pid):
-                self._add(endpoint, variant.name, metrics.container_point(seen.memory_mib, size.memory_mb))
-        self._add(endpoint, variant.name, metrics.concurrency_point(lane.in_flight, size.max_concurrency))
+                self._add(endpoint, variant.name, points.container_point(seen.memory_mib, size.memory_mb))
+        self._add(endpoint, variant.name, points.concurrency_point(lane.in_flight, size.max_concurrency))
 
-    def _add(self, endpoint: str, variant: str, *points: Point) -> None:
+    def _add(self, endpoint: str, variant: str, *seen: Point) -> None:
         now = time.time()
         deployment = self.lifecycle.live.get(endpoint)
         own_period_s = deployment.plan.config.metric_period_s if deployment else None
-        for point in points:
+        for point in seen:
             self.bins.add(endpoint, variant, point, now, own_period_s)
 
     def _publish(self) -> bool:
         """Send what is pending, in as few calls as its size allows; False when a call failed."""
         while self._pending:
             namespace = self._pending[0][0]
-            part = [item for item in self._pending if item[0] == namespace][: metrics.DATUMS_PER_CALL]
+            part = [item for item in self._pending if item[0] == namespace][: points.DATUMS_PER_CALL]
             try:
                 self.client.put_metric_data(Namespace=namespace, MetricData=[d for _, d in part])  # type: ignore[misc]
             except (BotoCoreError, ClientError) as error:

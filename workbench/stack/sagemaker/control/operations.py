@@ -8,13 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from workbench.stack.sagemaker.catalog import Catalog
-from workbench.stack.sagemaker.endpoints import Endpoints
-from workbench.stack.sagemaker.lifecycle import Lifecycle
+from workbench.stack.sagemaker.api.wire import Call, Document, invalid
+from workbench.stack.sagemaker.control.catalog import Catalog
+from workbench.stack.sagemaker.control.endpoints import Endpoints
+from workbench.stack.sagemaker.control.lifecycle import Lifecycle
 from workbench.stack.sagemaker.records import Endpoint
-from workbench.stack.sagemaker.scaling import Scaling, Target
-from workbench.stack.sagemaker.schedules import Schedules
-from workbench.stack.sagemaker.wire import Call, Document, invalid
+from workbench.stack.sagemaker.scaling.schedules import Schedules
+from workbench.stack.sagemaker.scaling.targets import Scaling, Target
 
 Operation = Callable[[Document], Document]
 

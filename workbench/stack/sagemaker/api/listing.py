@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from workbench.stack.sagemaker.wire import Document, invalid
+from workbench.stack.sagemaker.api.wire import Document, invalid
 
 Item = TypeVar("Item")
 

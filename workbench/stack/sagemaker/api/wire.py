@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from botocore.loaders import Loader
 from botocore.model import OperationNotFoundError, ServiceModel, StructureShape
 
-from workbench.stack.sagemaker.validation import MalformedError, check
+from workbench.stack.sagemaker.api.validation import MalformedError, check
 
 SERVICES = {"SageMaker": "sagemaker", "AnyScaleFrontendService": "application-autoscaling"}
 """Target prefix -> botocore's service name."""

@@ -75,6 +75,10 @@ class Tally:
         """Sum of what the router said each request cost."""
         return sum(answer.cost_usd for answer in self.answers)
 
+    def rate_per_s(self, since_s: float, until_s: float) -> float:
+        """Requests that were sent in this time and answered 200, per second of it."""
+        return sum(since_s <= answer.at_s < until_s for answer in self.answers if answer.ok) / (until_s - since_s)
+
     def percentile_ms(self, percent: float) -> float:
         """Nearest-rank percentile of the answered requests' latency; 0.0 when none was answered."""
         values = sorted(answer.latency_ms for answer in self.answers if answer.ok)
@@ -155,20 +159,34 @@ class Client:
         return answers
 
     async def open(
-        self, calls: Iterable[Call], *, per_s: float, on_answer: Callable[[Answer], None] = lambda _answer: None
+        self,
+        calls: Iterable[Call],
+        *,
+        per_s: float,
+        in_flight: int | None = None,
+        on_answer: Callable[[Answer], None] = lambda _answer: None,
     ) -> list[Answer]:
-        """Send the calls at a steady rate, never waiting for an earlier answer."""
+        """Send the calls at a steady rate, never waiting for an earlier answer: each has its time on the clock.
+
+        With `in_flight`, so many unanswered ones are the end of that: a call whose time has come waits for a place, and
+        what the other side cannot keep up with shows as a lower rate (`rate_per_s`) instead of an ever longer queue.
+        """
         answers: list[Answer] = []
+        places = asyncio.Semaphore(in_flight) if in_flight else None
         began = time.perf_counter()
 
         async def one(call: Call) -> None:
             answer = await self.send(call)
+            if places:
+                places.release()
             answers.append(answer)
             on_answer(answer)
 
         async with asyncio.TaskGroup() as group:
             for number, call in enumerate(calls):
                 await asyncio.sleep(max(0.0, began + number / per_s - time.perf_counter()))
+                if places:
+                    await places.acquire()
                 group.create_task(one(call))
         return answers
 

@@ -32,6 +32,13 @@ def test_failures_count_apart() -> None:
     assert Tally().percentile_ms(50) == 0.0
 
 
+def test_a_rate_is_of_what_was_answered() -> None:
+    """By the moment of sending, the end excluded; failures do not count."""
+    sent = [Answer(at_s=n / 10, status=503 if n == 5 else 200, latency_ms=1.0) for n in range(40)]
+    assert Tally(sent).rate_per_s(0.0, 2.0) == 9.5
+    assert Tally(sent).rate_per_s(3.0, 5.0) == 5.0
+
+
 def test_attempts_are_read_from_server_timing() -> None:
     """The lanes tried, in order; a decision without an attempt, or no header, is none."""
     timing = 'decide;dur=0.112, attempt;desc="dedicated";dur=8.20, attempt;desc="serverless";dur=31.5'
@@ -86,6 +93,17 @@ async def test_open_load_does_not_wait() -> None:
     await server.close()
     assert len(answers) == 40
     assert peak[0] > 8
+
+
+async def test_open_load_can_be_bounded() -> None:
+    """Never more in flight than was said; none is lost, they leave later."""
+    server, peak = await serve(0.05)
+    async with Client(str(server.make_url("")), {}) as client:
+        answers = await client.open((Call("/x", {}) for _ in range(40)), per_s=1000, in_flight=5)
+    await server.close()
+    assert len(answers) == 40
+    assert peak[0] == 5
+    assert max(a.at_s for a in answers) > 0.3
 
 
 async def test_a_broken_connection_is_an_answer() -> None:

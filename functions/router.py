@@ -125,7 +125,9 @@ class Router:
         if self._decider is None or self._decider.policy is not policy:
             self._decider = Decider(policy, self._topology)
         decision = self._decider.decide(request, snapshot, now)
-        decide_s = self._clock.monotonic() - deciding
+        moment = _Moment(
+            began, now, self._clock.monotonic() - deciding, snapshot, self._decider.looked_at(request.headers)
+        )
         if decision.shed is not None:
             shed = decision.shed
             done = Execution((), None)
@@ -139,11 +141,7 @@ class Router:
             done = self._execute(call, decision, lanes, began)
             answer = _answer(request.id, done)
             self._publish(call, decision, began)
-        return self._with_receipt(call, answer, decision, done, _Moment(began, now, decide_s, snapshot))
-
-    def _sync_lanes(self, decision: Decision) -> list[SyncLane]:
-        known = self._lanes[decision.model or ""]
-        return [known[name] for name in decision.order if name in known]
+        return self._with_receipt(call, answer, decision, done, moment)
 
     def _execute(self, call: Call, decision: Decision, lanes: Sequence[SyncLane], began: float) -> Execution:
         model = decision.model or ""
@@ -178,20 +176,20 @@ class Router:
         served = done.served
         lanes = self._lanes.get(decision.model or "", _NO_LANES)
         receipt = Receipt(
-            request_id=call.request.id,
+            request=call.request,
+            headers=moment.headers,
             at=moment.now,
-            path=call.request.path,
             decision=decision,
             attempts=done.attempts,
             status=answer.status,
             lane=served.lane if served else None,
             latency_s=self._clock.monotonic() - moment.began,
             decide_s=moment.decide_s,
-            bytes_in=len(call.body),
             bytes_out=len(answer.body),
             cost_usd=_total([attempt.cost_usd for attempt in done.attempts]),
             counterfactual_usd=counterfactual_usd(lanes, served.lane, served.duration_s) if served else {},
             snapshot_age_s=moment.snapshot.age_s(moment.now),
+            breakers={name: moment.snapshot.lane(decision.model or "", name).breaker for name in lanes},
             demand_s=_demand_s(lanes, decision, moment),
         )
         return replace(answer, headers={**answer.headers, **_receipt_headers(receipt)}, receipt=receipt)
@@ -205,6 +203,7 @@ class _Moment:
     now: float
     decide_s: float
     snapshot: Snapshot
+    headers: Mapping[str, str]
 
 
 def problem_answer(request_id: str, problem: Problem) -> Answer:

@@ -70,7 +70,12 @@ for name, model in sorted(stack.models.items()):
 observability = Observability(
     "observability",
     ObservabilityArgs(
-        stack=stack.stack, models=sorted(stack.models), config=stack.alarms, tags=stack.tags_for("observability")
+        stack=stack.stack,
+        models=sorted(stack.models),
+        lanes=sorted(endpoints),
+        snapshot_ttl_s=stack.router.snapshot_ttl_s,
+        config=stack.alarms,
+        tags=stack.tags_for("observability"),
     ),
 )
 

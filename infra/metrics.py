@@ -16,6 +16,19 @@ LATENCY_MS = "Latency"
 DEMAND_S = "Demand"
 """Seconds of dedicated work that an arrival asks for, whichever lane serves it."""
 
+SNAPSHOT_AGE_S = "SnapshotAge"
+"""How old the metrics were that a request was decided by."""
+
+
+def breaker_open(lane: str) -> str:
+    """1 for a request that was decided while the lane's breaker was not closed, else 0."""
+    return f"BreakerOpen{lane.title()}"
+
+
+def of_stack(stack: str) -> dict[str, str]:
+    """The dimension of what a stack's models share."""
+    return {"stack": stack}
+
 
 def of_model(stack: str, model: str) -> dict[str, str]:
     """The dimensions under which everything about a stack's model is counted together."""

@@ -8,13 +8,23 @@ of a request, on its way to the caller.
 Dimension sets are few, since each combination is a paid metric: {model}, {model, lane}, {model, rule}, each with the
 stack, or two stacks would scale on each other's load. Tenant, path and request id are in the receipt, never a
 dimension. `Demand` is what autoscaling follows: seconds of dedicated work that this arrival asks for, whichever lane
-served it, since a lane's own concurrency hides what was spilled.
+served it, since a lane's own concurrency hides what was spilled. What the router itself knows has directives of its
+own, since neither rule nor serving lane says anything of it:
+
+* `SnapshotAge` by {stack}: how old the metrics were that this request was decided by. Where an instance never had any,
+  the time since its first request: an absence that lasts must look old, not look like no data.
+* `BreakerOpenDedicated`, `BreakerOpenServerless` by {stack, model}: 1 where the lane's breaker was not closed when this
+  request was decided, else 0. So the average of a minute is the share of decisions that could not lean on the lane,
+  which an alarm can hold a line to, and which one instance with a broken network among many does not raise. Half-open
+  counts: where calls are rare, every one of them is the probe. The lane is in the name because a line can give a
+  dimension one value only, and `lane` is the one that served.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from typing import Final
 
 from functions.core.receipt import Receipt
@@ -32,8 +42,8 @@ _UNITS: Final = {
     "DecideTime": "Milliseconds",
     "ColdStart": "Count",
 }
-_METRICS: Final = [{"Name": name, "Unit": unit} for name, unit in _UNITS.items()]
-_WITH_DEMAND: Final = [*_METRICS, {"Name": "Demand", "Unit": "Seconds"}]
+_DEMAND: Final = "Demand"
+_AGE: Final = "SnapshotAge"
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -43,20 +53,23 @@ class EmfTelemetry:
     def __init__(self, stack: str, namespace: str) -> None:
         """`namespace` is CloudWatch's. Receipts are records, so they are written at any log level of the function."""
         self._stack = stack
-        self._plain = [{"Namespace": namespace, "Dimensions": _DIMENSIONS, "Metrics": _METRICS}]
-        self._with_demand = [{"Namespace": namespace, "Dimensions": _DIMENSIONS, "Metrics": _WITH_DEMAND}]
+        self._namespace = namespace
+        self._directives: dict[tuple[str, ...], list[dict[str, object]]] = {}
         self._cold = 1
+        self._began: float | None = None
 
     def record(self, receipt: Receipt) -> None:
         """Write the line (see `ports.Telemetry`)."""
         decision = receipt.decision
         # A model that a caller made up must not become a dimension: only known ones have predictions.
+        model = decision.model if decision.predicted and decision.model else _NONE
+        breakers = {} if model == _NONE else {breaker_metric(name): state for name, state in receipt.breakers.items()}
         line: dict[str, object] = {
             "level": "INFO",
             "message": "receipt",
             "service": "receipt",
             "stack": self._stack,
-            "model": decision.model if decision.predicted and decision.model else _NONE,
+            "model": model,
             "lane": receipt.lane or _NONE,
             "rule": decision.rule,
             "Requests": 1,
@@ -67,12 +80,40 @@ class EmfTelemetry:
             "Latency": receipt.latency_s * 1000,
             "DecideTime": receipt.decide_s * 1000,
             "ColdStart": self._cold,
+            _AGE: self._age_s(receipt),
+            **{metric: int(state != "closed") for metric, state in breakers.items()},
             "receipt": receipt.to_json(),
         }
-        directives = self._plain
         if receipt.demand_s is not None:
-            line["Demand"], directives = receipt.demand_s, self._with_demand
+            line[_DEMAND] = receipt.demand_s
+        directives = self._directives_for(demand=receipt.demand_s is not None, breakers=tuple(breakers))
         line["_aws"] = {"Timestamp": int((receipt.at + receipt.latency_s) * 1000), "CloudWatchMetrics": directives}
         self._cold = 0
         sys.stdout.write(_ENCODE(line) + "\n")
         sys.stdout.flush()
+
+    def _age_s(self, receipt: Receipt) -> float:
+        if self._began is None:
+            self._began = receipt.at
+        return receipt.snapshot_age_s if receipt.snapshot_age_s is not None else max(0.0, receipt.at - self._began)
+
+    def _directives_for(self, *, demand: bool, breakers: tuple[str, ...]) -> list[dict[str, object]]:
+        """What CloudWatch is to read out of the line: a few different lists, each made once."""
+        key = (_DEMAND, *breakers) if demand else breakers
+        if (known := self._directives.get(key)) is not None:
+            return known
+        units = {**_UNITS, _DEMAND: "Seconds"} if demand else _UNITS
+        made = [self._directive(_DIMENSIONS, units), self._directive([["stack"]], {_AGE: "Seconds"})]
+        if breakers:
+            made.append(self._directive([["stack", "model"]], dict.fromkeys(breakers, "Count")))
+        self._directives[key] = made
+        return made
+
+    def _directive(self, dimensions: list[list[str]], units: Mapping[str, str]) -> dict[str, object]:
+        metrics = [{"Name": name, "Unit": unit} for name, unit in units.items()]
+        return {"Namespace": self._namespace, "Dimensions": dimensions, "Metrics": metrics}
+
+
+def breaker_metric(lane: str) -> str:
+    """The metric of a lane's breaker; lanes are the design's four words."""
+    return f"BreakerOpen{lane.title()}"

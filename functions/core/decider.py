@@ -11,7 +11,7 @@ Everything is bounded and belongs to the instance; one instance serves one threa
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from math import ceil, floor
 from typing import Final
@@ -64,6 +64,7 @@ class Decider:
             *(header for _, header in CLAIM_HEADERS),
             *sorted({condition.name for condition in asked if isinstance(condition, HeaderIs)}),
         )
+        self._looked_at = dict.fromkeys((IDEMPOTENCY_HEADER, *self._headers))
         self._sizes = _size_edges(policy, topology)
         self._by_type = any(isinstance(condition, ContentTypeIs) for condition in asked) or any(
             lane.content_types is not None
@@ -109,6 +110,10 @@ class Decider:
             if share.takes(key):
                 return decision
         return shape.decision
+
+    def looked_at(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """Those of a request's headers that decisions look at; the others make no difference."""
+        return {name: value for name, value in headers.items() if name in self._looked_at}
 
     def _work_out(self, request: Request, snapshot: Snapshot, now: float) -> _Shape:
         """What every request of this one's shape gets, taking `decide`'s own steps."""

@@ -1,17 +1,20 @@
 """The receipt: a decision and what came of it. One line of JSON a request, schema `inferlane/receipt/v1`.
 
-It carries no payload, no credential and no identity beyond tenant, tier and cost center.
+It carries no payload, no credential and no identity beyond tenant, tier and cost center. Of the request it holds all
+else that a decision looks at, so that another policy can be asked what it would have decided (`policy diff`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from functions.core.decision import Decision
 from functions.core.document import show_time
 from functions.core.outcome import Kind
+from functions.core.request import Request
+from functions.core.snapshot import Breaker
 
 SCHEMA: Final = "inferlane/receipt/v1"
 
@@ -51,10 +54,11 @@ class Attempt:
 class Receipt:
     """What happened to one request."""
 
-    request_id: str
+    request: Request
+    headers: Mapping[str, str]
+    """Those of the request's that this policy's decisions look at: wishes, claims, and what its rules name."""
     at: float
     """Unix seconds of its arrival."""
-    path: str
     decision: Decision
     attempts: tuple[Attempt, ...]
     status: int
@@ -62,14 +66,19 @@ class Receipt:
     """The lane whose answer the caller got."""
     latency_s: float
     decide_s: float
-    bytes_in: int
     bytes_out: int
     cost_usd: float | None
     counterfactual_usd: Mapping[str, float | None]
     snapshot_age_s: float | None
-
+    breakers: Mapping[str, Breaker] = field(default_factory=dict)
+    """Of the model's lanes, as the decision saw them."""
     demand_s: float | None = None
     """Seconds of dedicated work that this arrival asks for, as far as its service time is known."""
+
+    @property
+    def request_id(self) -> str:
+        """The request's."""
+        return self.request.id
 
     @property
     def fallbacks(self) -> int:
@@ -85,20 +94,25 @@ class Receipt:
         """The contract form."""
         return {
             "schema": SCHEMA,
-            "request_id": self.request_id,
+            "request_id": self.request.id,
             "at": show_time(self.at),
-            "path": self.path,
+            "method": self.request.method,
+            "path": self.request.path,
+            "model": self.request.model,
+            "content_type": self.request.content_type,
+            "headers": dict(self.headers),
             "decision": self.decision.to_json(),
             "attempts": [attempt.to_json() for attempt in self.attempts],
             "status": self.status,
             "lane": self.lane,
             "latency_ms": _ms(self.latency_s),
             "decide_ms": _ms(self.decide_s),
-            "bytes_in": self.bytes_in,
+            "bytes_in": self.request.bytes,
             "bytes_out": self.bytes_out,
             "cost_usd": self.cost_usd,
             "counterfactual_usd": dict(self.counterfactual_usd),
             "snapshot_age_s": None if self.snapshot_age_s is None else round(self.snapshot_age_s, 3),
+            "breakers": dict(self.breakers),
             "policy_version": self.decision.policy_version,
         }
 

@@ -76,7 +76,7 @@ class Request:
         try:
             root = Fields.of(document)
             root.schema(SCHEMA)
-            headers = _headers(root.fields_or_empty("headers"))
+            headers = read_headers(root.fields_or_empty("headers"))
             content_type = root.text_or("content_type", headers.get("content-type", ""))
             return cls(
                 id=root.text_or("id", "r-0"),
@@ -92,8 +92,11 @@ class Request:
             raise RequestError(error.path, error.cause) from error
 
 
-def _headers(fields: Fields) -> dict[str, str]:
-    return {name.lower(): as_text(value, fields.at(name)) for name, value in fields.values.items()}
+def read_headers(fields: Fields) -> dict[str, str]:
+    """Headers by lower-case name; a value may be empty. Raises `DocumentError` on one that is no text."""
+    return {
+        name.lower(): "" if value == "" else as_text(value, fields.at(name)) for name, value in fields.values.items()
+    }
 
 
 def _identity(root: Fields) -> Identity:

@@ -7,8 +7,10 @@ import json
 import pytest
 
 from functions.aws.telemetry import EmfTelemetry
+from functions.core.snapshot import STALE_S
 from functions.settings import METRICS_NAMESPACE
 from infra import metrics
+from infra.components.observability import BAD_PERIODS, PERIOD_S
 from tests.infra.capture import Program, arn
 from tests.infra.conftest import TOPIC, named, of_type, statements
 from tests.unit.core.builders import MODEL, lane, points, snapshot
@@ -17,6 +19,8 @@ from tests.unit.handlers.test_route import front
 
 ERRORS = "moderation-request-errors"
 P99 = "moderation-request-p99"
+BREAKER = "moderation-dedicated-breaker"
+STALE = "stale-snapshot"
 
 
 def test_errors_are_a_share_of_requests(programs: dict[str, Program]) -> None:
@@ -52,7 +56,43 @@ def test_the_slow_end_has_a_line(programs: dict[str, Program]) -> None:
     assert alarm["evaluateLowSampleCountPercentiles"] == "ignore"
 
 
-@pytest.mark.parametrize("name", [ERRORS, P99])
+@pytest.mark.parametrize("lane_name", ["dedicated", "serverless"])
+def test_a_lane_that_stays_shut_is_heard_of(programs: dict[str, Program], lane_name: str) -> None:
+    """Each lane's breaker, not closed at half of a minute's decisions, in three minutes of five."""
+    alarm = named(programs["growth"], f"moderation-{lane_name}-breaker")
+
+    assert alarm["name"] == f"inferlane-growth-moderation-{lane_name}-breaker"
+    assert (alarm["namespace"], alarm["dimensions"]) == ("Inferlane", {"stack": "growth", "model": "moderation"})
+    assert alarm["metricName"] == f"BreakerOpen{lane_name.title()}"
+    assert (alarm["statistic"], alarm["comparisonOperator"], alarm["threshold"]) == (
+        *("Average", "GreaterThanOrEqualToThreshold", 0.5),
+    )
+    assert (alarm["evaluationPeriods"], alarm["datapointsToAlarm"], alarm["treatMissingData"]) == (
+        *(5, 3, "notBreaching"),
+    )
+
+
+def test_only_lanes_that_exist_have_a_breaker(programs: dict[str, Program]) -> None:
+    """A serverless-only stack has no alarm on a dedicated lane."""
+    names = {alarm["name"] for alarm in of_type(programs["prototype"], "MetricAlarm")}
+
+    assert "moderation-serverless-breaker" in names
+    assert "moderation-dedicated-breaker" not in names
+
+
+def test_a_snapshot_that_is_not_renewed_is_heard_of_before_it_is_unknown(programs: dict[str, Program]) -> None:
+    """The oldest that a decision of the stack used: half of the age at which the router stops to believe it."""
+    alarm = named(programs["growth"], STALE)
+
+    assert (alarm["namespace"], alarm["metricName"], alarm["dimensions"]) == (
+        *("Inferlane", "SnapshotAge", {"stack": "growth"}),
+    )
+    assert (alarm["statistic"], alarm["threshold"]) == ("Maximum", STALE_S / 2)
+    assert alarm["threshold"] + BAD_PERIODS * PERIOD_S < STALE_S
+    assert (alarm["evaluationPeriods"], alarm["datapointsToAlarm"]) == (5, 3)
+
+
+@pytest.mark.parametrize("name", [ERRORS, P99, BREAKER, STALE])
 def test_who_is_told(programs: dict[str, Program], name: str) -> None:
     """The stack file's topic hears of trouble and of its end; without a topic nobody does."""
     topic = named(programs["growth-topic"], name)
@@ -88,11 +128,16 @@ def test_the_names_are_the_routers(capsys: pytest.CaptureFixture[str]) -> None:
     made.call(event())
     EmfTelemetry("test", METRICS_NAMESPACE).record(made.telemetry.receipts[0])
     (written,) = (json.loads(line) for line in capsys.readouterr().out.splitlines() if "CloudWatchMetrics" in line)
-    (directive,) = written["_aws"]["CloudWatchMetrics"]
+    directives = written["_aws"]["CloudWatchMetrics"]
 
-    assert directive["Namespace"] == metrics.NAMESPACE
-    wanted = {metrics.REQUESTS, metrics.FAILURES, metrics.LATENCY_MS, metrics.DEMAND_S}
-    assert wanted <= {metric["Name"] for metric in directive["Metrics"]}
-    dimensions = metrics.of_model("test", MODEL)
-    assert sorted(dimensions) in [sorted(names) for names in directive["Dimensions"]]
-    assert {name: written[name] for name in dimensions} == dimensions
+    of_model, of_stack = metrics.of_model("test", MODEL), metrics.of_stack("test")
+    wanted = {
+        **dict.fromkeys((metrics.REQUESTS, metrics.FAILURES, metrics.LATENCY_MS, metrics.DEMAND_S), of_model),
+        **dict.fromkeys((metrics.breaker_open("dedicated"), metrics.breaker_open("serverless")), of_model),
+        metrics.SNAPSHOT_AGE_S: of_stack,
+    }
+    for name, dimensions in wanted.items():
+        (directive,) = (each for each in directives if name in {metric["Name"] for metric in each["Metrics"]})
+        assert directive["Namespace"] == metrics.NAMESPACE
+        assert sorted(dimensions) in [sorted(names) for names in directive["Dimensions"]]
+        assert {key: written[key] for key in dimensions} == dimensions

@@ -1,30 +1,32 @@
 """Which decisions change from one policy to another, over recorded requests or receipts.
 
-A request says who calls; a receipt says only as which tenant and tier. For a receipt, an identity that the old policy
-maps to that tenant and tier stands for the caller; where it has none any more, the receipt is counted as skipped. A
-receipt holds no headers but the priority asked, and no deadline but the one in force: what other headers would decide
-cannot be told from it.
+A request says who calls; a receipt says only as which tenant and tier, and who pays. For a receipt, an identity that
+the old policy maps to the same stands for the caller; where it has none any more, the receipt is counted as skipped.
+All else that the old policy could test is in the receipt. Of the request's headers it holds the wishes and those that
+the rules of its time named: what another header would decide under the new policy cannot be told from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from functions.core.decider import Decider
 from functions.core.decision import Decision
 from functions.core.document import Fields, as_time
-from functions.core.identity import identify
+from functions.core.identity import Caller, identify
 from functions.core.policy import Policy, TenantEntry
 from functions.core.receipt import SCHEMA as RECEIPT_SCHEMA
-from functions.core.request import ANONYMOUS, DEADLINE_HEADER, PRIORITY_HEADER, Identity, Request
+from functions.core.request import ANONYMOUS, Identity, Request, read_headers
 from functions.core.snapshot import Snapshot
 from functions.core.topology import Topology
 from workbench.policy.contracts import Record
 
 SHOWN: Final = 20
 """Kinds of change told apart; the rest is counted as one."""
+_RUNS: Final = ("", "x", "stand-in", "0")
+"""What a `*` may stand for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,47 +149,49 @@ def read(value: object, policy: Policy) -> tuple[Request, float | None] | None:
     root = Fields.of(value)
     decision = root.fields("decision")
     tenant, tier = (decision.text_or(key, "") for key in ("tenant", "tier"))
-    identity = stand_in(policy, tenant, tier) if tenant else ANONYMOUS
+    cost_center = decision.text_or("cost_center", "") or None
+    identity = stand_in(policy, tenant, tier, cost_center) if tenant else ANONYMOUS
     if identity is None:
         return None
-    headers: dict[str, str] = {}
-    if asked := decision.fields_or_empty("priority").text_or("asked", ""):
-        headers[PRIORITY_HEADER] = asked
-    deadline = decision.integer_or("deadline_ms", policy.defaults.deadline_ms, at_least=1)
-    if deadline != policy.defaults.deadline_ms:
-        headers[DEADLINE_HEADER] = str(deadline)
     request = Request(
         id=root.text_or("request_id", "r-0"),
-        method=root.text_or("method", "POST"),
+        method=root.text("method"),
         path=root.text("path"),
-        headers=headers,
-        content_type=root.text_or("content_type", "") or None,
+        headers=read_headers(root.fields("headers")),
+        content_type=root.text("content_type") if root.get("content_type") else None,
         bytes=root.integer_or("bytes_in", 0, at_least=0),
         identity=identity,
+        model=root.text("model") if root.get("model") else None,
     )
     return request, as_time(root.require("at"), root.at("at"))
 
 
-def stand_in(policy: Policy, tenant: str, tier: str) -> Identity | None:
-    """An identity that the policy maps to this tenant and tier; None when it maps nobody to them."""
-    for identity in (*(_someone(entry) for entry in policy.tenants if entry.tenant == tenant), ANONYMOUS):
-        caller = identify(identity, policy)
-        if caller is not None and (caller.tenant, caller.tier) == (tenant, tier):
+def stand_in(policy: Policy, tenant: str, tier: str, cost_center: str | None) -> Identity | None:
+    """An identity that the policy maps to these; None when it maps nobody to them."""
+    if tier not in policy.tiers:
+        return None
+    wanted = Caller(tenant, tier, cost_center, policy.tiers[tier])
+    entries = [entry for entry in policy.tenants if entry.tenant == tenant]
+    for identity in (*(someone for entry in entries for someone in _someone(entry)), ANONYMOUS):
+        if identify(identity, policy) == wanted:
             return identity
     return None
 
 
-def _someone(entry: TenantEntry) -> Identity:
-    if entry.identity is not None:
-        return Identity("iam", arn=_literal(entry.identity))
-    if entry.api_key is not None:
-        return Identity("api_key", key_id=_literal(entry.api_key))
-    return Identity("jwt", claims={name: _literal(pattern) for name, pattern in entry.claims})
+def _someone(entry: TenantEntry) -> Iterator[Identity]:
+    """Identities that the entry matches, unlike enough for one of them to pass by the entries before it."""
+    for run in _RUNS:
+        if entry.identity is not None:
+            yield Identity("iam", arn=_literal(entry.identity, run))
+        elif entry.api_key is not None:
+            yield Identity("api_key", key_id=_literal(entry.api_key, run))
+        else:
+            yield Identity("jwt", claims={name: _literal(pattern, run) for name, pattern in entry.claims})
 
 
-def _literal(pattern: str) -> str:
-    """A text that the wildcard matches."""
-    return pattern.replace("*", "").replace("?", "x")
+def _literal(pattern: str, run: str) -> str:
+    """A text that the wildcard matches, `run` for each `*`."""
+    return pattern.replace("?", "x").replace("*", run)
 
 
 def _kind(before: Decision, after: Decision) -> Kind | None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
 from functions.aws.telemetry import EmfTelemetry
 from functions.core.outcome import Kind
-from tests.unit.core.builders import MODEL, NOW, lane, points, snapshot
+from functions.core.snapshot import Breaker, Snapshot
+from functions.core.topology import Topology
+from tests.unit.core.builders import IDLE, MODEL, NOW, SERVERLESS, lane, points, snapshot, topology
 from tests.unit.handlers.events import event
 from tests.unit.handlers.fakes import failing
 from tests.unit.handlers.test_route import front
@@ -26,19 +29,36 @@ def written(capsys: pytest.CaptureFixture[str], *calls: dict[str, object]) -> li
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
+def recorded(
+    capsys: pytest.CaptureFixture[str], seen: Snapshot, *, on: Topology | None = None, waits_s: Sequence[float] = (0.0,)
+) -> list[dict[str, object]]:
+    """The lines of one instance's requests, `waits_s` apart."""
+    made, telemetry = front(seen=seen, on=on), EmfTelemetry("test", "Inferlane")
+    capsys.readouterr()
+    for wait_s in waits_s:
+        made.clock.advance(wait_s)
+        made.call(event())
+        telemetry.record(made.telemetry.receipts[-1])
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
 def test_a_receipt_is_one_line_with_its_metrics(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At any log level; metrics with three small dimension sets and no other."""
+    """At any log level; a request's metrics with three small dimension sets, the router's own with one each."""
     monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "ERROR")
     first, again = written(capsys, event(), event())
     assert (first["message"], first["stack"]) == ("receipt", "test")
     receipt = first["receipt"]
     assert isinstance(receipt, dict)
     assert receipt["lane"] == "serverless"
-    (directive,) = first["_aws"]["CloudWatchMetrics"]  # type: ignore[index]
-    assert directive["Namespace"] == "Inferlane"
-    assert directive["Dimensions"] == [["stack", "model"], ["stack", "model", "lane"], ["stack", "model", "rule"]]
+    directives = first["_aws"]["CloudWatchMetrics"]  # type: ignore[index]
+    assert {directive["Namespace"] for directive in directives} == {"Inferlane"}
+    assert [directive["Dimensions"] for directive in directives] == [
+        [["stack", "model"], ["stack", "model", "lane"], ["stack", "model", "rule"]],
+        [["stack"]],
+        [["stack", "model"]],
+    ]
     assert (first["model"], first["lane"], first["rule"]) == (MODEL, "serverless", "default")
     expected = {"Requests": 1, "Failures": 0, "Fallbacks": 1, "Hedges": 0, "ClaimsRefused": 0, "ColdStart": 1}
     assert {name: first[name] for name in expected} == expected
@@ -49,11 +69,49 @@ def test_a_receipt_is_one_line_with_its_metrics(
 def test_it_is_the_embedded_metric_format_to_the_letter(capsys: pytest.CaptureFixture[str]) -> None:
     """Every named metric is a top-level number, every dimension a top-level text; the time is in milliseconds."""
     (line,) = written(capsys, event())
-    (directive,) = line["_aws"]["CloudWatchMetrics"]  # type: ignore[index]
+    directives = line["_aws"]["CloudWatchMetrics"]  # type: ignore[index]
     assert line["_aws"]["Timestamp"] == pytest.approx(NOW * 1000, abs=2_000)  # type: ignore[index]
-    assert all(isinstance(line[metric["Name"]], int | float) for metric in directive["Metrics"])
-    assert all(isinstance(line[name], str) for names in directive["Dimensions"] for name in names)
-    assert {metric["Unit"] for metric in directive["Metrics"]} <= {"Count", "Milliseconds", "Seconds"}
+    metrics = [metric for directive in directives for metric in directive["Metrics"]]
+    assert all(isinstance(line[metric["Name"]], int | float) for metric in metrics)
+    assert len({metric["Name"] for metric in metrics}) == len(metrics)
+    dimensions = [name for directive in directives for names in directive["Dimensions"] for name in names]
+    assert all(isinstance(line[name], str) for name in dimensions)
+    assert {metric["Unit"] for metric in metrics} <= {"Count", "Milliseconds", "Seconds"}
+
+
+@pytest.mark.parametrize(
+    ("breaker", "expected"), [("closed", 0), ("open", 1), ("half_open", 1)], ids=["closed", "open", "half-open"]
+)
+def test_a_lane_that_is_not_closed_counts(capsys: pytest.CaptureFixture[str], breaker: Breaker, expected: int) -> None:
+    """One for each decision that met it so, zero for the others: each lane by itself, whichever served."""
+    (line,) = recorded(capsys, snapshot(dedicated=lane(breaker=breaker), serverless=lane()))
+    assert (line["BreakerOpenDedicated"], line["BreakerOpenServerless"]) == (expected, 0)
+    directive = line["_aws"]["CloudWatchMetrics"][-1]  # type: ignore[index]
+    assert directive["Dimensions"] == [["stack", "model"]]
+    assert [metric["Name"] for metric in directive["Metrics"]] == ["BreakerOpenDedicated", "BreakerOpenServerless"]
+    assert line["receipt"]["breakers"] == {"dedicated": breaker, "serverless": "closed"}  # type: ignore[index]
+
+
+def test_only_lanes_that_exist_have_a_breaker(capsys: pytest.CaptureFixture[str]) -> None:
+    """A model without a dedicated lane writes nothing of one."""
+    (line,) = recorded(capsys, IDLE, on=topology(serverless=SERVERLESS))
+    assert "BreakerOpenDedicated" not in str(line)
+    assert line["BreakerOpenServerless"] == 0
+
+
+def test_the_age_of_what_was_seen_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Seconds between the reading of the metrics and the decision that used it, for the whole stack."""
+    (line,) = recorded(capsys, snapshot(taken_at=NOW - 12.5, dedicated=lane(), serverless=lane()))
+    assert line["SnapshotAge"] == 12.5
+    directive = line["_aws"]["CloudWatchMetrics"][1]  # type: ignore[index]
+    assert directive["Dimensions"] == [["stack"]]
+    assert directive["Metrics"] == [{"Name": "SnapshotAge", "Unit": "Seconds"}]
+
+
+def test_never_having_seen_anything_grows_old(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without any snapshot the age counts from the instance's first request; a clock set back makes it no younger."""
+    lines = recorded(capsys, Snapshot(None), waits_s=(0.0, 400.0, -900.0))
+    assert [line["SnapshotAge"] for line in lines] == [0.0, pytest.approx(400.05), 0.0]
 
 
 def test_claims_beyond_the_tier_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,6 +125,7 @@ def test_a_refused_request_has_no_lane_and_no_path_made_up_by_a_caller(capsys: p
     """Dimension values stay few whatever is asked for."""
     (line,) = written(capsys, event("/v1/models/invented/invocations"))
     assert (line["model"], line["lane"]) == ("none", "none")
+    assert "BreakerOpen" not in str(line)
     assert "Demand" not in line
     assert "Demand" not in str(line["_aws"])
 

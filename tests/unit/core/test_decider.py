@@ -88,3 +88,11 @@ def test_with_a_clock_it_holds_until_the_minute_turns() -> None:
     assert holds_until(MODEL, Snapshot(NOW), timed, topology(), NOW + 20) == pytest.approx(NOW + 60 - 0.001, abs=1e-4)
     assert holds_until(MODEL, Snapshot(NOW), timed, topology(), 1e300) == 1e300
     assert holds_until(MODEL, Snapshot(NOW), policy(), topology(), NOW) > NOW + 500
+
+
+def test_headers_that_nobody_looks_at_are_told_from_those_that_decide() -> None:
+    """Wishes, claims, the idempotency key, and what this policy's rules name."""
+    named = policy(rules=rules(({"header": {"x-canary": "yes"}}, ["serverless"])))
+    deciding = {"x-canary": "no", "idempotency-key": "k", "prefer": "", "x-inferlane-tier": "vip"}
+    assert Decider(named, topology()).looked_at({**deciding, "user-agent": "x"}) == deciding
+    assert "x-canary" not in Decider(policy(), topology()).looked_at(deciding)

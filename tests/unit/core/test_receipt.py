@@ -17,20 +17,20 @@ SERVED = Attempt("serverless", Kind.OK, 200, 0.501, 0.0421234, 10.0, 0.000003, d
 
 def receipt(*attempts: Attempt) -> Receipt:
     return Receipt(
-        request_id="r-1",
+        request=request(path="/realtime/chat", headers={"user-agent": "x", "prefer": "wait=1"}),
+        headers={"prefer": "wait=1"},
         at=NOW,
-        path="/realtime/chat",
         decision=decide(request(), IDLE, policy(), topology(), NOW),
         attempts=attempts,
         status=200,
         lane="serverless",
         latency_s=0.5441239,
         decide_s=0.00002,
-        bytes_in=812,
         bytes_out=64,
         cost_usd=0.000123,
         counterfactual_usd={"dedicated": 0.00001},
         snapshot_age_s=12.34567,
+        breakers={"dedicated": "half_open", "serverless": "closed"},
     )
 
 
@@ -41,6 +41,22 @@ def test_a_receipt_is_one_line_of_json() -> None:
     assert (document["latency_ms"], document["decide_ms"], document["snapshot_age_s"]) == (544.124, 0.02, 12.346)
     assert (document["at"], document["policy_version"]) == ("2026-11-30T01:00:00Z", "test.1")
     assert document["counterfactual_usd"] == {"dedicated": 0.00001}
+
+
+def test_a_receipt_holds_what_decides() -> None:
+    """Of the request everything that a rule can test; of its headers only those it is given; the breakers."""
+    document = receipt(SERVED).to_json()
+    asked = {key: document[key] for key in ("request_id", "method", "path", "model", "content_type", "bytes_in")}
+    assert asked == {
+        "request_id": "r-1",
+        "method": "POST",
+        "path": "/realtime/chat",
+        "model": None,
+        "content_type": "application/json",
+        "bytes_in": 812,
+    }
+    assert document["headers"] == {"prefer": "wait=1"}
+    assert document["breakers"] == {"dedicated": "half_open", "serverless": "closed"}
 
 
 def test_an_attempt_tells_why_it_failed_and_nothing_of_one_that_did_not() -> None:

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.core.decide import decide
+from functions.core.decider import Decider
 from functions.core.decision import Decision
+from functions.core.receipt import Receipt
 from functions.core.request import Request
 from functions.core.snapshot import Snapshot
 from tests.unit.core.builders import NOW, PATH, policy, policy_document, request, rules, topology
@@ -153,11 +155,25 @@ def _with_deadline(decision: Decision, deadline_ms: int) -> Decision:
     return replace(decision, deadline_ms=deadline_ms)
 
 
-def receipt(of: Request, **parts: object) -> dict[str, object]:
-    """The receipt of a request decided by the old policy."""
-    decision = decide(of, SCENE.snapshot, OLD, SCENE.topology, NOW).to_json()
-    about = {"schema": "inferlane/receipt/v1", "request_id": of.id, "at": "2026-12-01T02:00:00Z", "path": of.path}
-    return {**about, "decision": decision, "bytes_in": of.bytes, "status": 200, **parts}
+def receipt(of: Request) -> dict[str, object]:
+    """The receipt of a request decided by the old policy, as the router writes it."""
+    at = 1_796_090_400.0
+    made = Receipt(
+        request=of,
+        headers=Decider(OLD, SCENE.topology).looked_at(of.headers),
+        at=at,
+        decision=decide(of, SCENE.snapshot, OLD, SCENE.topology, NOW),
+        attempts=(),
+        status=200,
+        lane=None,
+        latency_s=0.1,
+        decide_s=0.0,
+        bytes_out=0,
+        cost_usd=0.0,
+        counterfactual_usd={},
+        snapshot_age_s=None,
+    )
+    return made.to_json()
 
 
 @pytest.mark.parametrize(
@@ -187,4 +203,5 @@ def test_a_tenant_that_is_gone_is_skipped() -> None:
     stranger = {**made, "decision": {**made["decision"], "tenant": "left"}}  # type: ignore[dict-item]
     found = compare([Record("r:1", made), Record("r:2", stranger)], OLD, NEW, SCENE)
     assert (found.requests, found.skipped) == (2, 1)
-    assert stand_in(OLD, "left", "vip") is None
+    assert stand_in(OLD, "left", "vip", None) is None
+    assert stand_in(OLD, "vip", "gone", "growth") is None

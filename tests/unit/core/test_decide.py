@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from functions.core.decide import decide
-from functions.core.decision import Decision, Rejected
+from functions.core.decision import Decision, Rejected, Shed
 from functions.core.policy import Policy
 from functions.core.request import Priority, Request
 from functions.core.snapshot import Snapshot
@@ -202,9 +202,7 @@ def test_an_open_breaker_drops_its_lane_and_all_open_is_503() -> None:
     one = snapshot(dedicated=lane(breaker="open"), serverless=lane(breaker="half_open"))
     assert choose(seen=one).order == ("serverless",)
     shed = choose(seen=snapshot(dedicated=lane(breaker="open"), serverless=lane(breaker="open"))).shed
-    assert shed is not None
-    assert shed.status == 503
-    assert shed.retry_after_s
+    assert shed == Shed(503, "every lane's breaker is open", 5)
 
 
 @pytest.mark.parametrize(
@@ -432,14 +430,52 @@ def test_load_is_the_larger_of_known_and_measured() -> None:
 
 
 def test_the_decision_has_the_contracts_form() -> None:
-    """Every field of inferlane/decision/v1, by its name."""
-    document = choose().to_json()
-    assert {
-        "schema", "model", "order", "rule", "experiment", "tenant", "tier", "cost_center", "priority", "deadline_ms",
-        "async", "within_s", "rejected", "latches", "predicted", "shed", "policy_version",
-    } <= set(document)  # fmt: skip
-    assert document["schema"] == "inferlane/decision/v1"
-    assert document["async"] is False
+    """Every field of inferlane/decision/v1, by its name and with what it means."""
+    times = {"model_latency_p50_ms": points(100.0), "model_latency_p99_ms": points(400.0), "invocations": points(1.0)}
+    by = policy(
+        signals=SIGNALS,
+        rules=[
+            {"id": "r0", "when": {"signal": "hot"}, "order": ["serverless"]},
+            {"id": "r1", "when": {"tenant": "vip"}, "order": ["batch", "serverless"], "within": "2h", "hedge": True},
+        ],
+    )
+    asked = request(
+        identity={"kind": "api_key", "key_id": "vip-1"},
+        headers={"x-inferlane-priority": "high", "x-inferlane-tenant": "acme"},
+    )
+    seen = snapshot(serverless=lane(times))
+    document = choose(asked, seen, by, WITH_BATCH).to_json()
+    assert document == {
+        "schema": "inferlane/decision/v1",
+        "model": "moderation",
+        "order": ["batch", "serverless"],
+        "rule": "r1",
+        "experiment": None,
+        "tenant": "vip",
+        "tier": "vip",
+        "cost_center": "growth",
+        "priority": {"asked": "high", "granted": "high"},
+        "deadline_ms": None,
+        "async": True,
+        "within_s": 7200.0,
+        "hedge": True,
+        "claims_refused": ["tenant"],
+        "rejected": [{"lane": "dedicated", "reason": "not in rule"}],
+        "latches": {"hot": None},
+        "predicted": {
+            "dedicated": {"p99_ms": None, "cost_usd": 0.0},
+            "serverless": {"p99_ms": 410.0, "cost_usd": pytest.approx(0.000008)},
+            "batch": {"p99_ms": None, "cost_usd": pytest.approx(0.1 * 0.204 / 3600)},
+        },
+        "shed": None,
+        "unknown": ["r0"],
+        "policy_version": "test.1",
+    }
+    assert choose(request(bytes=7_000_000)).to_json()["shed"] == {
+        "status": 413,
+        "reason": "the body exceeds the limit of 6291456 bytes",
+        "retry_after_s": None,
+    }
 
 
 def test_twenty_rules_are_decided_in_well_under_a_millisecond() -> None:

@@ -50,6 +50,10 @@ class Watch(Protocol):
         """The attempt is over; None: it ended in an error of ours and says nothing of the lane."""
         ...
 
+    def conclude(self, *, answered: bool) -> None:
+        """The request is over, after all its attempts: whether a lane answered it well. Called once."""
+        ...
+
     def hedge_after_s(self, lane: str) -> float | None:
         """The lane's P95, seconds, as far as enough is known."""
         ...
@@ -106,15 +110,18 @@ def execute(
     """Try `lanes` in order. `began` and `deadline` are readings of `clock.monotonic()`. `race`: hedging is allowed."""
     run = _Run(payload, predicted, began, deadline, invoker, clock, watch)
     waiting = list(lanes)
-    while waiting and run.served is None:
-        one = run.begin(waiting)
-        if one is None:
-            continue
-        after_s = watch.hedge_after_s(one.lane.name) if race is not None and waiting else None
-        if race is None or after_s is None or after_s >= one.timeout_s:
-            run.alone(one)
-        else:
-            run.hedged(one, waiting, after_s, race())
+    try:
+        while waiting and run.served is None:
+            one = run.begin(waiting)
+            if one is None:
+                continue
+            after_s = watch.hedge_after_s(one.lane.name) if race is not None and waiting else None
+            if race is None or after_s is None or after_s >= one.timeout_s:
+                run.alone(one)
+            else:
+                run.hedged(one, waiting, after_s, race())
+    finally:
+        watch.conclude(answered=run.served is not None and run.served.kind is Kind.OK)
     attempts = tuple(sorted(run.attempts, key=lambda attempt: attempt.started_s))
     return Execution(attempts, run.outcome, run.served, tuple(run.refused))
 

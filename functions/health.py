@@ -120,14 +120,17 @@ class Health:
             self._in_flight[key] += 1
             return Ticket(key[1], probe=breaker.opened_at is not None)
 
-    def leave(self, key: LaneKey, ticket: Ticket, attempt: Attempt | None, p99_s: float | None) -> None:
-        """See `execute.Watch`."""
-        now = self._clock.now()
-        found = Verdict.NOTHING if attempt is None else verdict(attempt.kind, attempt.timeout_s, p99_s)
+    def leave(self, key: LaneKey, attempt: Attempt | None) -> None:
+        """An attempt is over; what it says of the lane may follow later (`judge`)."""
         with self._lock:
             self._in_flight[key] -= 1
             if attempt is not None and attempt.kind in _TIMED:
                 self._sketches[key].add(attempt.duration_s, self._clock.monotonic())
+
+    def judge(self, key: LaneKey, ticket: Ticket, found: Verdict) -> None:
+        """What an attempt says of the lane."""
+        now = self._clock.now()
+        with self._lock:
             before = self._breakers.get(key, _CLOSED)
             after = before.record(found, now, probe=ticket.probe)
             self._keep(key, after)
@@ -167,16 +170,31 @@ class LaneWatch:
         self._health = health
         self._model = model
         self._predicted = predicted
+        self._unproven: list[tuple[Ticket, Attempt]] = []
 
     def enter(self, lane: str, *, hedge: bool = False) -> Ticket | None:
         """Leave to try `lane` now."""
         return self._health.enter((self._model, lane), hedge=hedge)
 
     def leave(self, ticket: Ticket, attempt: Attempt | None) -> None:
-        """The attempt is over."""
-        predicted = self._predicted.get(ticket.lane)
-        p99_ms = None if predicted is None else predicted.p99_ms
-        self._health.leave((self._model, ticket.lane), ticket, attempt, None if p99_ms is None else p99_ms / 1000)
+        """The attempt is over. A container's own 5xx waits for its verdict until the request is over, too."""
+        key = (self._model, ticket.lane)
+        self._health.leave(key, attempt)
+        if attempt is None:
+            self._health.judge(key, ticket, Verdict.NOTHING)
+        elif attempt.kind is Kind.MODEL_ERROR:
+            self._unproven.append((ticket, attempt))
+        else:
+            predicted = self._predicted.get(ticket.lane)
+            p99_s = None if predicted is None or predicted.p99_ms is None else predicted.p99_ms / 1000
+            self._health.judge(key, ticket, verdict(attempt.kind, attempt.timeout_s, p99_s))
+
+    def conclude(self, *, answered: bool) -> None:
+        """The request is over."""
+        for ticket, attempt in self._unproven:
+            found = verdict(attempt.kind, attempt.timeout_s, None, answered_elsewhere=answered)
+            self._health.judge((self._model, ticket.lane), ticket, found)
+        self._unproven.clear()
 
     def hedge_after_s(self, lane: str) -> float | None:
         """The lane's P95 from own outcomes, else what `decide` predicted as its P99."""

@@ -7,9 +7,12 @@
 | half-open | one is let through at a time: the probe | closed: it is answered; open, for twice as long: it fails      |
 
 What counts: unreachable, upstream_error, lost, and a timeout that had a fair chance (four times the lane's own P99, and
-a second at least), so that a caller with a 45 ms deadline cannot open it for everybody. An answer, also a container's
-4xx, shows that the lane works. Throttles, not-ready, busy and too-large say nothing of its health: the lane is there
-and full, and the next request may fit. A probe that says nothing is over, and the next attempt is the probe.
+a second at least), so that a caller with a 45 ms deadline cannot open it for everybody. A container's own 5xx proves
+nothing by itself: the request may be poison, and then one caller's requests would open every lane for all. The next
+lane is the judge: it counts when another lane answered the same request, and else not (decision 9). An answer, also a
+container's 4xx, shows that the lane works. Throttles, not-ready, busy and too-large say nothing of its health: the
+lane is there and full, and the next request may fit. A probe that says nothing is over, and the next attempt is the
+probe.
 
 Marks: instances tell each other which lanes they opened (`merged`). One other's mark and one failure here open; marks
 of two others open at once: one instance alone may be the one whose network is broken. A mark speaks for half a minute,
@@ -144,10 +147,15 @@ def _counted(
     return (*kept, (since, answers + (not failed), failures + failed))
 
 
-def verdict(kind: Kind, timeout_s: float, p99_s: float | None) -> Verdict:
-    """What an attempt's outcome says, given the time it had and the lane's P99 as far as known (seconds)."""
+def verdict(kind: Kind, timeout_s: float, p99_s: float | None, *, answered_elsewhere: bool = False) -> Verdict:
+    """What an attempt's outcome says, given the time it had and the lane's P99 as far as known (seconds).
+
+    `answered_elsewhere`: another lane then answered the same request well.
+    """
     if kind in FINAL:
         return Verdict.ANSWERED
+    if kind is Kind.MODEL_ERROR:
+        return Verdict.FAILED if answered_elsewhere else Verdict.NOTHING
     if kind not in _FAILED:
         return Verdict.NOTHING
     fair_s = _FAIR_S if p99_s is None else max(_FAIR_S, p99_s, min(_FAIR_FACTOR * p99_s, _FAIR_MOST_S))

@@ -9,7 +9,8 @@
 | busy           | the container's own queue is full (its 429 or 503)       | yes       | no  |
 | too_large      | the lane refused the body's size                         | yes       | no  |
 | unreachable    | no connection, or the service itself is unavailable      | yes       | no  |
-| upstream_error | the model or the service failed                          | yes       | yes |
+| model_error    | the container answered with a 5xx of its own             | yes       | yes |
+| upstream_error | the service failed, or its wait for the container did    | yes       | yes |
 | timeout        | the attempt's time was over                              | yes       | yes |
 | lost           | the connection closed after the request was sent         | yes       | yes |
 | abandoned      | another lane, asked in parallel, answered first          | no        | yes |
@@ -37,6 +38,7 @@ class Kind(StrEnum):
     BUSY = "busy"
     TOO_LARGE = "too_large"
     UNREACHABLE = "unreachable"
+    MODEL_ERROR = "model_error"
     UPSTREAM_ERROR = "upstream_error"
     TIMEOUT = "timeout"
     LOST = "lost"
@@ -45,7 +47,7 @@ class Kind(StrEnum):
 
 FINAL: Final = frozenset({Kind.OK, Kind.CALLER_ERROR})
 """Kinds after which no other lane is tried."""
-RAN: Final = frozenset({Kind.OK, Kind.CALLER_ERROR, Kind.UPSTREAM_ERROR, Kind.TIMEOUT, Kind.LOST, Kind.ABANDONED})
+RAN: Final = FINAL | {Kind.MODEL_ERROR, Kind.UPSTREAM_ERROR, Kind.TIMEOUT, Kind.LOST, Kind.ABANDONED}
 """Kinds whose attempt may have run the model."""
 _FULL: Final = frozenset({Kind.THROTTLED, Kind.BUSY})
 _ABSENT: Final = frozenset({Kind.UNREACHABLE, Kind.NOT_READY, Kind.THROTTLED, Kind.BUSY, Kind.LOST})
@@ -74,10 +76,15 @@ class Failure:
 
 
 def classify_container_error(status: int) -> Kind:
-    """What a container's own non-2xx status means: 429 and 503 are its full queue, other 4xx the caller's fault."""
+    """What a container's own non-2xx status means: 429 and 503 are its full queue, other 4xx the caller's fault.
+
+    5xx are its failure on this request; 0 is SageMaker's word for a container that did not answer.
+    """
     if status in (429, 503):
         return Kind.BUSY
-    return Kind.CALLER_ERROR if 400 <= status < 500 else Kind.UPSTREAM_ERROR
+    if 400 <= status < 500:
+        return Kind.CALLER_ERROR
+    return Kind.MODEL_ERROR if 500 <= status < 600 else Kind.UPSTREAM_ERROR
 
 
 def failure_of(kinds: Iterable[Kind]) -> Failure:

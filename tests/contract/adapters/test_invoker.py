@@ -119,7 +119,7 @@ TIMED_OUT = "Your invocation timed out while waiting for a response from contain
 WIRE = [
     (400, "ThrottlingException", message(None), Kind.THROTTLED),
     (429, "ModelNotReadyException", message("Model is not ready."), Kind.NOT_READY),
-    (424, "ModelError", model_error(500, "boom"), Kind.UPSTREAM_ERROR),
+    (424, "ModelError", model_error(500, "boom"), Kind.MODEL_ERROR),
     (424, "ModelError", model_error(0, TIMED_OUT), Kind.UPSTREAM_ERROR),
     (424, "ModelError", model_error(503, "queue full"), Kind.BUSY),
     (424, "ModelError", model_error(429, "queue full"), Kind.BUSY),

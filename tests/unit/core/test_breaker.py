@@ -36,6 +36,7 @@ def opened() -> Breaker:
         (Kind.BUSY, N),
         (Kind.TOO_LARGE, N),
         (Kind.UNREACHABLE, F),
+        (Kind.MODEL_ERROR, N),
         (Kind.UPSTREAM_ERROR, F),
         (Kind.LOST, F),
         (Kind.TIMEOUT, F),
@@ -44,6 +45,13 @@ def opened() -> Breaker:
 def test_only_faults_of_the_lane_count(kind: Kind, found: Verdict) -> None:
     """A full lane is no broken lane, and the caller's mistake no lane's."""
     assert verdict(kind, 10.0, 0.2) is found
+
+
+def test_a_containers_own_failure_counts_when_another_lane_answered() -> None:
+    """Then it was the lane's; else it may have been the request's. Nothing else depends on the other lane."""
+    assert verdict(Kind.MODEL_ERROR, 10.0, 0.2, answered_elsewhere=True) is F
+    assert verdict(Kind.THROTTLED, 10.0, 0.2, answered_elsewhere=True) is N
+    assert verdict(Kind.LOST, 10.0, 0.2, answered_elsewhere=False) is F
 
 
 @pytest.mark.parametrize(

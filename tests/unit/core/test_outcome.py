@@ -43,6 +43,8 @@ ANSWERS = {
         ([Kind.TIMEOUT], 504),
         ([Kind.UPSTREAM_ERROR, Kind.UPSTREAM_ERROR], 502),
         ([Kind.UPSTREAM_ERROR, Kind.THROTTLED], 502),
+        ([Kind.MODEL_ERROR, Kind.MODEL_ERROR], 502),
+        ([Kind.MODEL_ERROR, Kind.TIMEOUT], 504),
     ],
 )
 def test_the_answer_after_these_failures(kinds: list[Kind], status: int) -> None:
@@ -59,7 +61,9 @@ def test_the_answer_after_these_failures(kinds: list[Kind], status: int) -> None
         (499, Kind.CALLER_ERROR),
         (429, Kind.BUSY),
         (503, Kind.BUSY),
-        (500, Kind.UPSTREAM_ERROR),
+        (500, Kind.MODEL_ERROR),
+        (599, Kind.MODEL_ERROR),
+        (600, Kind.UPSTREAM_ERROR),
         (0, Kind.UPSTREAM_ERROR),
     ],
 )

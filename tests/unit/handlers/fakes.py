@@ -192,6 +192,7 @@ class FakeWatch:
     after_s: float | None = None
     inside: list[str] = field(default_factory=list)
     left: list[tuple[Ticket, Attempt | None]] = field(default_factory=list)
+    concluded: list[bool] = field(default_factory=list)
 
     def enter(self, lane: str, *, hedge: bool = False) -> Ticket | None:
         if lane in self.refused or (hedge and self.hedges < 1):
@@ -203,6 +204,10 @@ class FakeWatch:
     def leave(self, ticket: Ticket, attempt: Attempt | None) -> None:
         self.inside.remove(ticket.lane)
         self.left.append((ticket, attempt))
+
+    def conclude(self, *, answered: bool) -> None:
+        assert not self.inside, "a request is over after its attempts"
+        self.concluded.append(answered)
 
     def hedge_after_s(self, lane: str) -> float | None:
         return self.after_s

@@ -11,7 +11,17 @@ from functions.core.outcome import FINAL, Kind, Outcome, failure_of
 from functions.core.plan import usable_s
 from functions.execute import Execution, Payload, execute
 from tests.unit.core.builders import MODEL, NOW, topology
-from tests.unit.handlers.fakes import ANSWER, Behaviour, FakeClock, FakeInvoker, FakeWatch, failing, hanging, healthy
+from tests.unit.handlers.fakes import (
+    ANSWER,
+    Behaviour,
+    FakeClock,
+    FakeInvoker,
+    FakeWatch,
+    Invocation,
+    failing,
+    hanging,
+    healthy,
+)
 
 LANES = topology().sync_lanes(MODEL)
 ORDER = [LANES["dedicated"], LANES["serverless"]]
@@ -136,3 +146,35 @@ def test_nothing_outlives_the_deadline(first: Behaviour, second: Behaviour, dead
     assert all(attempt.started_s < deadline_s for attempt in done.attempts)
     if done.outcome is None:
         assert failure_of(attempt.kind for attempt in done.attempts).status in (413, 429, 502, 503, 504)
+
+
+@pytest.mark.parametrize(
+    ("dedicated", "serverless", "answered"),
+    [
+        (healthy(), healthy(), True),
+        (failing(Kind.MODEL_ERROR), healthy(), True),
+        (failing(Kind.MODEL_ERROR), failing(Kind.MODEL_ERROR), False),
+        (failing(Kind.MODEL_ERROR), healthy(0.01, Outcome(Kind.CALLER_ERROR, 415)), False),
+    ],
+)
+def test_the_watch_is_told_once_how_the_request_ended(
+    dedicated: Behaviour, serverless: Behaviour, answered: bool
+) -> None:
+    """Only a good answer proves that the request was good: a lane that refuses it proves nothing."""
+    clock, watch = FakeClock(NOW), FakeWatch()
+    invoker = FakeInvoker(clock, {"dedicated": dedicated, "serverless": serverless})
+    execute(ORDER, PAYLOAD, {}, began=0.0, deadline=8.0, invoker=invoker, clock=clock, watch=watch)
+    assert watch.concluded == [answered]
+
+
+def test_an_error_of_ours_ends_the_request_for_the_watch_too() -> None:
+    """Nothing that it holds back until the end is held forever."""
+
+    def broken(_: Invocation) -> tuple[Outcome, float]:
+        raise ValueError("a bug")
+
+    clock, watch = FakeClock(NOW), FakeWatch()
+    invoker = FakeInvoker(clock, {"dedicated": failing(Kind.MODEL_ERROR), "serverless": broken})
+    with pytest.raises(ValueError, match="a bug"):
+        execute(ORDER, PAYLOAD, {}, began=0.0, deadline=8.0, invoker=invoker, clock=clock, watch=watch)
+    assert watch.concluded == [False]

@@ -6,7 +6,7 @@ import pytest
 
 from functions.core.breaker import RULES
 from functions.core.estimates import Prediction
-from functions.core.outcome import Kind
+from functions.core.outcome import FINAL, Kind
 from functions.core.receipt import Attempt
 from functions.health import Alone, Health
 from tests.unit.core.builders import IDLE, MODEL, NOW
@@ -34,8 +34,20 @@ class Scene:
         watch.leave(ticket, Attempt("dedicated", kind, None, 0.0, took_s, timeout_s, None))
         return True
 
-    def breaker(self) -> str:
-        return self.health.seen(IDLE, self.clock.now()).lane(MODEL, "dedicated").breaker
+    def request(self, dedicated: Kind, serverless: Kind | None = None, *, gap_s: float = 0.0) -> None:
+        """One request on dedicated first, then on serverless if there is one, unless dedicated answered."""
+        watch = self.health.watch(MODEL, self.predicted)
+        answered = False
+        for lane, kind in (("dedicated", dedicated), ("serverless", serverless)):
+            if kind is None or answered or (ticket := watch.enter(lane)) is None:
+                continue
+            watch.leave(ticket, Attempt(lane, kind, None, 0.0, 0.05, 5.0, None))
+            self.clock.advance(gap_s)
+            answered = kind in FINAL
+        watch.conclude(answered=Kind.OK in (dedicated, serverless))
+
+    def breaker(self, lane: str = "dedicated") -> str:
+        return self.health.seen(IDLE, self.clock.now()).lane(MODEL, lane).breaker
 
 
 def test_a_healthy_process_changes_nothing() -> None:
@@ -169,3 +181,54 @@ def test_a_lane_that_hangs_opens_however_long_it_hangs() -> None:
     for _ in range(RULES.failures):
         assert scene.attempt(Kind.TIMEOUT, took_s=5.0, timeout_s=5.0)
     assert scene.breaker() == "open"
+
+
+def test_poison_opens_nothing() -> None:
+    """Requests on which every container fails are at fault themselves, however many, with or without a fallback."""
+    scene = Scene()
+    for _ in range(100):
+        scene.request(Kind.MODEL_ERROR, Kind.MODEL_ERROR)
+        scene.request(Kind.MODEL_ERROR, Kind.CALLER_ERROR)
+        scene.request(Kind.MODEL_ERROR, Kind.THROTTLED)
+        scene.request(Kind.MODEL_ERROR)
+    assert (scene.breaker(), scene.breaker("serverless")) == ("closed", "closed")
+    scene.health.publish(scene.clock.now())
+    assert scene.marks.published == []
+
+
+def test_a_model_that_fails_where_another_answers_opens() -> None:
+    """The other lane proves the requests good; five such failures, as of any other fault."""
+    scene = Scene()
+    for _ in range(RULES.failures - 1):
+        scene.request(Kind.MODEL_ERROR, Kind.OK, gap_s=0.01)
+    assert scene.breaker() == "closed"
+    scene.request(Kind.MODEL_ERROR, Kind.OK, gap_s=0.01)
+    assert (scene.breaker(), scene.breaker("serverless")) == ("open", "closed")
+    scene.health.publish(scene.clock.now())
+    assert scene.marks.published == [{KEY: pytest.approx(scene.clock.now())}]
+
+
+def test_poison_neither_ends_nor_prolongs_an_opening() -> None:
+    """As a half-open lane's probe it says nothing, and the next is the probe; one answered elsewhere fails it."""
+    scene = Scene()
+    for _ in range(RULES.failures):
+        scene.attempt(Kind.LOST)
+    scene.clock.advance(RULES.open_s)
+    for _ in range(3):
+        scene.request(Kind.MODEL_ERROR, Kind.MODEL_ERROR)
+        assert scene.breaker() == "half_open"
+    scene.request(Kind.MODEL_ERROR, Kind.OK)
+    assert scene.breaker() == "open"
+    scene.clock.advance(2 * RULES.open_s)
+    scene.request(Kind.OK)
+    assert scene.breaker() == "closed"
+
+
+def test_nothing_stays_in_flight_while_a_failure_is_unproven() -> None:
+    """The lane is free at once; only the verdict waits."""
+    scene = Scene()
+    watch = scene.health.watch(MODEL, {})
+    ticket = watch.enter("dedicated")
+    assert ticket is not None
+    watch.leave(ticket, Attempt("dedicated", Kind.MODEL_ERROR, 500, 0.0, 0.05, 5.0, None))
+    assert scene.health.seen(IDLE, NOW) is IDLE

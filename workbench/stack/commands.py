@@ -27,20 +27,35 @@ Settings = Annotated[
 ]
 Port = Annotated[int, typer.Option("--port", help="Port of the emulated cloud, loopback only.")]
 Lane = Annotated[str, typer.Option("--lane", help="The lane to break: dedicated or serverless.")]
+TimeScale = Annotated[
+    float,
+    typer.Option(
+        min=0.001,
+        help="How many times faster than AWS the emulated SageMaker's waits pass (starts, idle stops, metrics, alarms, "
+        "cooldowns, schedules); models compute as fast as they do. Alarms are told apart up to 60.",
+    ),
+]
 Model = Annotated[str | None, typer.Option("--model", help="The model; the stack's first one if not given.")]
 
 
 @app.command()
 def up(
     port: Port = offline.DEFAULT_PORT,
-    metric_period: Annotated[int, typer.Option(help="Seconds between metric points; AWS: 60.")] = 10,
-    metric_lag: Annotated[float, typer.Option(help="Seconds until a point is visible; AWS: 60 to 180.")] = 1.0,
-    serverless_idle: Annotated[float, typer.Option(help="Seconds until an idle container stops.")] = 300.0,
+    time_scale: TimeScale = 1.0,
+    metric_period: Annotated[
+        int | None,
+        typer.Option(min=1, help="AWS seconds between metric points; AWS: 60. If not given: 10, or 60 with a scale."),
+    ] = None,
+    metric_lag: Annotated[
+        float | None,
+        typer.Option(min=0, help="AWS seconds until one is seen; AWS: 60 to 180. If not given: 1, or 60 with a scale."),
+    ] = None,
+    serverless_idle: Annotated[float, typer.Option(min=0, help="AWS seconds until an idle container stops.")] = 300.0,
     as_json: AsJson = False,
 ) -> None:
     """Start the offline cloud (MiniStack, the SageMaker emulator, the metric bridge). Running already is fine."""
     terminal = Terminal(as_json=as_json)
-    pace = offline.Pace(metric_period, metric_lag, serverless_idle)
+    pace = offline.Pace(time_scale, metric_period, metric_lag, serverless_idle)
     record = offline.up(Layout.default(), port=port, pace=pace, say=terminal.say)
     data = {"endpoint_url": record.endpoint_url, "sagemaker_url": record.sagemaker_url, "cloud_id": record.cloud_id}
     terminal.result(data, f"the offline cloud is up: {record.endpoint_url}\nnext: inferlane deploy --stack local")

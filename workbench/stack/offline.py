@@ -36,11 +36,27 @@ START_TIMEOUT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast the emulated cloud's clocks tick. AWS publishes utilization once a minute, one to three minutes late."""
+    """How fast the emulated SageMaker's clocks tick; all durations are AWS's seconds, passed `time_scale` times faster.
 
-    metric_period_s: int = 10
-    metric_lag_s: float = 1.0
+    AWS publishes metrics once a minute, one to three minutes late. That is kept when time itself is sped up; at AWS's
+    own speed nobody wants to wait for it, so bins are short and early there unless they are asked for.
+    """
+
+    time_scale: float = 1.0
+    metric_period_s: int | None = None
+    metric_lag_s: float | None = None
     serverless_idle_s: float = 300.0
+
+    def options(self) -> list[str]:
+        """As the emulator's options."""
+        period_s, lag_s = (10, 1.0) if self.time_scale == 1.0 else (60, 60.0)
+        given = {
+            "--time-scale": self.time_scale,
+            "--metric-period": period_s if self.metric_period_s is None else self.metric_period_s,
+            "--metric-lag": lag_s if self.metric_lag_s is None else self.metric_lag_s,
+            "--serverless-idle": self.serverless_idle_s,
+        }
+        return [word for option, value in given.items() for word in (option, str(value))]
 
 
 def up(
@@ -135,9 +151,7 @@ def _start(layout: Layout, port: int, pace: Pace, say: Callable[[str], None]) ->
     try:
         sagemaker, sagemaker_log = launch(
             "sagemaker", "--host", HOST, "--port", sagemaker_url.rsplit(":", 1)[1],
-            "--state-dir", str(layout.sagemaker),
-            "--metric-period", str(pace.metric_period_s), "--metric-lag", str(pace.metric_lag_s),
-            "--serverless-idle", str(pace.serverless_idle_s),
+            "--state-dir", str(layout.sagemaker), *pace.options(),
         )  # fmt: skip
         gateway, gateway_log = launch("gateway", "--host", HOST, "--port", str(port), "--sagemaker", sagemaker_url)
         wait_until(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import math
 import os
 import signal
 import socket
@@ -55,14 +56,21 @@ def parse(arguments: list[str]) -> Settings:
         parser.add_argument(option, dest=name, type=kind, default=getattr(defaults, name), metavar="N", help=text)
     parsed = parser.parse_args(arguments)
     for option, name, _, _ in _NUMBERS:
-        lowest = 0.0 if name in _MAY_BE_ZERO else None
-        value = getattr(parsed, name)
-        if value < 0 or (lowest is None and value == 0):
-            parser.error(f"{option} must be {'zero or more' if lowest is not None else 'above zero'}; got {value}")
+        may_be_zero, value = name in _MAY_BE_ZERO, getattr(parsed, name)
+        if not 0 <= value < math.inf or (value == 0 and not may_be_zero):
+            parser.error(f"{option} must be {'zero or more' if may_be_zero else 'above zero'}; got {value}")
     return Settings(**vars(parsed) | {"state_dir": parsed.state_dir.resolve()})
 
 
 _NUMBERS = (
+    (
+        "--time-scale",
+        "time_scale",
+        float,
+        "AWS seconds that pass in a real one: instance and container starts, idle stops, health-check intervals, "
+        "metric bins and lag, alarms, cooldowns, schedules, traffic shifting; not real work (model calls, /ping, "
+        "process starts) nor limits on it. Alarms are told apart up to 60",
+    ),
     ("--metric-period", "metric_period_s", int, "seconds a CloudWatch bin covers; AWS: 60"),
     (
         "--metric-lag",

@@ -6,15 +6,17 @@ purpose; the defaults are AWS's published values wherever there is one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from workbench.stack.sagemaker.clock import Clock
 
 MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All times are seconds of the wall clock."""
+    """All times are AWS's seconds; `clock` says which of them `time_scale` makes shorter, and by how much."""
 
     state_dir: Path
     """Holds `artifacts/` (extracted model archives) and `logs/` (one file a model process)."""
@@ -22,6 +24,8 @@ class Settings:
     port: int = 8181
     region: str = "us-east-1"
     account: str = "000000000000"
+    time_scale: float = 1.0
+    """How many times faster than AWS's the emulated cloud's waits pass."""
     metric_period_s: int = 60
     """Length of a CloudWatch bin. AWS: 60."""
     metric_lag_s: float = 60.0
@@ -50,3 +54,7 @@ class Settings:
     """Serverless request and response. AWS: 4 MB."""
     cores_per_instance: float = 1.0
     """Host cores that stand for a whole instance: so many busy cores read as vCPUs x 100 % CPUUtilization."""
+    clock: Clock = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "clock", Clock(self.time_scale))

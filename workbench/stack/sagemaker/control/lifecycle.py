@@ -126,7 +126,8 @@ class Lifecycle:
         failure = None
         if isinstance(lane, Fleet):
             settings = self.host.settings
-            limit_s = settings.instance_start_s + (lane.planned.variant.startup_timeout_s or settings.startup_timeout_s)
+            start_s = settings.clock.real(settings.instance_start_s)
+            limit_s = start_s + (lane.planned.variant.startup_timeout_s or settings.startup_timeout_s)
             failure = await lane.scale(endpoint.desired[variant], limit_s)
         self.endpoints.finish_update(endpoint, failure, time.time())
         self._settled(endpoint)

@@ -46,7 +46,7 @@ class Series(NamedTuple):
     namespace: str
     name: str
     unit: str
-    period_s: int
+    period_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +138,11 @@ def _percent(part: float, whole: float) -> float:
 class Bins:
     """Values by series and by bin: how often each was seen."""
 
-    period_s: int
+    period_s: float
+    """Of the wall clock."""
     _bins: dict[tuple[float, Series], Counter[float]] = field(default_factory=lambda: defaultdict(Counter))
 
-    def add(self, endpoint: str, variant: str, point: Point, at: float, hardware_period_s: int | None = None) -> None:
+    def add(self, endpoint: str, variant: str, point: Point, at: float, hardware_period_s: float | None = None) -> None:
         """Keep a value seen at epoch second `at`. Hardware metrics may have a period of their own (MetricsConfig)."""
         hardware = point.namespace == HARDWARE
         period = hardware_period_s if hardware and hardware_period_s else self.period_s

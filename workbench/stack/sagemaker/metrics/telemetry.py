@@ -47,7 +47,7 @@ class Telemetry:
     _complained: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.bins = Bins(self.settings.metric_period_s)
+        self.bins = Bins(self.settings.clock.real(self.settings.metric_period_s))
 
     def outcome(self, endpoint: str, variant: str, outcome: Outcome) -> None:
         """A request has ended."""
@@ -59,7 +59,7 @@ class Telemetry:
 
     async def sample_forever(self) -> None:
         """Look at every replica of every serving endpoint, ten times a bin but neither above 1 Hz nor below 0.2 Hz."""
-        interval_s = min(max(self.settings.metric_period_s / 10, 1.0), 5.0)
+        interval_s = min(max(self.bins.period_s / 10, 1.0), 5.0)
         while True:
             await asyncio.sleep(interval_s)
             try:
@@ -68,10 +68,12 @@ class Telemetry:
                 log.exception("a look at the replicas failed; the next one is due in %g s", interval_s)
 
     async def publish_forever(self) -> None:
-        """Publish what is due, every second."""
+        """Publish what is due, every second, or twice a bin where bins are short."""
+        clock = self.settings.clock
+        lag_s, pause_s = clock.real(self.settings.metric_lag_s), min(max(self.bins.period_s / 2, 0.2), 1.0)
         while True:
-            await asyncio.sleep(1.0)
-            for namespace, datums in self.bins.take(time.time(), self.settings.metric_lag_s).items():
+            await asyncio.sleep(pause_s)
+            for namespace, datums in self.bins.take(time.time(), lag_s).items():
                 self._pending.extend((namespace, d) for d in datums)
             if self._pending and not await asyncio.to_thread(self._publish):
                 del self._pending[:-MOST_PENDING]
@@ -123,8 +125,9 @@ class Telemetry:
         now = time.time()
         deployment = self.lifecycle.live.get(endpoint)
         own_period_s = deployment.plan.config.metric_period_s if deployment else None
+        real_s = self.settings.clock.real(own_period_s) if own_period_s else None
         for point in seen:
-            self.bins.add(endpoint, variant, point, now, own_period_s)
+            self.bins.add(endpoint, variant, point, now, real_s)
 
     def _publish(self) -> bool:
         """Send what is pending, in as few calls as its size allows; False when a call failed."""

@@ -172,7 +172,8 @@ class Lane(ABC):
             log.error("%s/%s: %r", self.factory.endpoint, self.planned.variant.name, error, exc_info=error)
 
     async def _supervise(self) -> None:
-        loop, interval_s = asyncio.get_running_loop(), self.factory.host.settings.ping_interval_s
+        loop, settings = asyncio.get_running_loop(), self.factory.host.settings
+        interval_s = settings.clock.poll_s(settings.ping_interval_s)
         next_ping = loop.time() + interval_s
         while not self._closing:
             if loop.time() >= next_ping:

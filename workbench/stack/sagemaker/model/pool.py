@@ -68,7 +68,8 @@ class Pool(Lane):
             self._notify()
         elif not self._hand_over(replica):
             self._idle.append(replica)
-            idle_s = self.factory.host.settings.serverless_idle_s
+            settings = self.factory.host.settings
+            idle_s = settings.clock.real(settings.serverless_idle_s)
             asyncio.get_running_loop().call_later(idle_s, self._stop_idle, replica, replica.uses)
 
     def _tend(self) -> None:

@@ -139,7 +139,7 @@ class ReplicaFactory:
         """A replica that answers /ping. Raises `StartError`; leaves no process behind when it fails."""
         began = time.monotonic()
         artifact = await self.fetch()
-        await asyncio.sleep(self._extra_s)
+        await self.host.settings.clock.sleep(self._extra_s)
         number, log = self.host.logs.claim(self.endpoint, self.planned.variant.name)
         try:
             offset = log.stat().st_size if log.exists() else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,3 +64,47 @@ def test_rules_and_tenants_choose_differently() -> None:
         for rule_id, tenant in (("a", "bc"), ("ab", "c"), ("b", "bc"))
     ]
     assert halves[0] != halves[1] != halves[2] != halves[0]
+
+
+PLACES = {
+    "": 4757539369753066,
+    "retry": 74847064092571,
+    "r-1": 1866009921340406,
+    "r-63": 7214034478842870,
+    "r-64": 6486429960153278,
+    "1": 1527920382183812,
+    "0" * 18: 542757963696516,
+    "1" * 19: 7094866632579326,
+    "a1b2": 3939775827145709,
+    "\ud800": 3773314998558897,
+    "Ü7": 7938146709672243,
+}
+
+
+@pytest.mark.parametrize(("key", "place"), PLACES.items())
+def test_a_key_is_taken_by_every_share_above_its_place(key: str, place: int) -> None:
+    """One of 2⁵³; fixed for good, so that neither a deployment nor another machine moves a caller."""
+    assert not Share.of(place / 2**53, "canary", "acme").takes(key)
+    assert Share.of((place + 1) / 2**53, "canary", "acme").takes(key)
+
+
+def test_names_beyond_ascii_have_their_place_too() -> None:
+    """By their UTF-8 bytes, a lone surrogate included."""
+    assert not Share.of(2346132318939028 / 2**53, "Ünïcode", "").takes("x")
+    assert Share.of(2346132318939029 / 2**53, "Ünïcode", "").takes("x")
+    assert Share.of(1.0, "\ud800", "\udfff").takes("x")
+
+
+@pytest.mark.parametrize("of_64", [1, 16, 63])
+def test_of_numbers_that_count_up_every_block_gives_its_part(of_64: int) -> None:
+    """64 ids of one block lie one in each 64th."""
+    share = Share.of(of_64 / 64, "canary", "acme")
+    for block in range(0, 640, 64):
+        assert sum(share.takes(f"r-{i}") for i in range(block, block + 64)) == of_64
+
+
+def test_blocks_differ_in_order_and_in_start() -> None:
+    """Ten blocks' first takers are not the same ones."""
+    share = Share.of(0.25, "canary", "acme")
+    taken = {tuple(share.takes(f"r-{block * 64 + i}") for i in range(64)) for block in range(10)}
+    assert len(taken) == 10

@@ -11,7 +11,21 @@ from functions.core.decider import _MOST, Decider
 from functions.core.outlook import holds_until
 from functions.core.request import Identity
 from functions.core.snapshot import LaneState, Snapshot
-from tests.unit.core.builders import IDLE, MODEL, NOW, lane, points, policy, request, rules, snapshot, topology
+from tests.unit.core.builders import (
+    BATCH,
+    DEDICATED,
+    IDLE,
+    MODEL,
+    NOW,
+    SERVERLESS,
+    lane,
+    points,
+    policy,
+    request,
+    rules,
+    snapshot,
+    topology,
+)
 
 
 def test_requests_of_one_shape_share_one_decision() -> None:
@@ -96,3 +110,112 @@ def test_headers_that_nobody_looks_at_are_told_from_those_that_decide() -> None:
     deciding = {"x-canary": "no", "idempotency-key": "k", "prefer": "", "x-inferlane-tier": "vip"}
     assert Decider(named, topology()).looked_at({**deciding, "user-agent": "x"}) == deciding
     assert "x-canary" not in Decider(policy(), topology()).looked_at(deciding)
+
+
+LOOKS_AT_EVERYTHING = policy(
+    routes=[
+        {"path": "/v1/chat/completions", "model": {"from_body": "model"}},
+        {"path": "/later", "model": MODEL, "prefer": "async"},
+    ],
+    signals={"hot": {"lane": "dedicated", "metric": "cpu_percent", "above": 85, "for": "2m"}},
+    rules=[
+        {"id": "canary", "when": {"header": {"x-canary": "yes"}}, "order": ["serverless"]},
+        {"id": "beta", "when": {"any": [{"header": {"x-beta": "1"}}, {"tenant": "acme"}]}, "order": ["batch"]},
+        {"id": "exact", "when": {"bytes": {"at_least": 100, "at_most": 100}}, "order": ["serverless", "batch"]},
+        {"id": "open", "when": {"bytes": {"above": 200.5, "below": 300}}, "order": ["dedicated"]},
+        {"id": "images", "when": {"content_type": "image/*"}, "order": ["dedicated", "batch"]},
+        {"id": "half", "when": {"tier": "standard"}, "split": {"share": "50%", "order": ["serverless"]}},
+        {"id": "tight", "when": {"deadline_ms": {"below": 100}}, "order": ["dedicated"]},
+        {"id": "low", "when": {"priority": "low"}, "order": ["batch", "serverless"]},
+        {"id": "shed", "when": {"signal": "hot"}, "order": ["serverless", "dedicated"]},
+    ],
+)
+FULL = topology(
+    dedicated=DEDICATED, serverless={**SERVERLESS, "content_types": ["application/*", "text/plain"]}, batch=BATCH
+)
+
+
+def each(part: str, *values: object) -> list[dict[str, object]]:
+    return [{part: value} for value in values]
+
+
+def headers(name: str, *values: str) -> list[dict[str, object]]:
+    return each("headers", *({name: value} for value in values))
+
+
+def identities(kind: str, key: str, *values: object) -> list[dict[str, object]]:
+    return each("identity", *({"kind": kind, key: value} for value in values))
+
+
+DIFFERENT = [
+    {},
+    *each("path", "/later", "/nowhere", "/v1/chat/completions"),
+    {"path": "/v1/chat/completions", "model": MODEL},
+    {"path": "/v1/chat/completions", "model": "x"},
+    *headers("x-inferlane-priority", "low", "normal", "high", "urgent"),
+    *headers("x-inferlane-deadline-ms", "99", "100", "soon"),
+    *headers("prefer", "respond-async", "wait=1", "="),
+    *headers("x-inferlane-tier", "x"),
+    *headers("x-inferlane-tenant", "x"),
+    *headers("x-inferlane-cost-center", "x"),
+    *headers("x-canary", "yes", "no"),
+    *headers("x-beta", "1"),
+    *each("bytes", 99, 100, 101, 200, 201, 299, 300, 4_194_304, 4_194_305, 6_291_456, 6_291_457),
+    *each("bytes", 104_857_600, 104_857_601),
+    *each("content_type", None, "image/png", "Text/Plain; charset=utf-8", "text/html"),
+    *identities("api_key", "key_id", "vip-1", "vip-2", "stranger"),
+    *identities("iam", "arn", "arn:aws:iam::1:role/ops-x", "arn:aws:iam::1:role/guest"),
+    *identities("jwt", "claims", {"client_id": "acme"}, {"client_id": "x"}, {}),
+    {"identity": {"kind": "anonymous"}},
+]
+
+
+def test_requests_that_differ_in_one_thing_are_told_apart() -> None:
+    """In whichever order they come, each gets what `decide` gives it, at once and again."""
+    asked = [request(**parts) for parts in DIFFERENT]
+    right = [decide(one, IDLE, LOOKS_AT_EVERYTHING, FULL, NOW + 1) for one in asked]
+    for which in (range(len(asked)), reversed(range(len(asked)))):
+        decider = Decider(LOOKS_AT_EVERYTHING, FULL)
+        for i in (*which, *range(len(asked))):
+            assert decider.decide(asked[i], IDLE, NOW + 1) == right[i], DIFFERENT[i]
+
+
+def test_of_one_shape_each_request_falls_on_its_own_side_of_a_split() -> None:
+    """By its idempotency key, else by its id; worked out once for all of them."""
+    decider = Decider(LOOKS_AT_EVERYTHING, FULL)
+    asked = [request(id=f"r-{i}") for i in range(40)]
+    asked += [request(headers={"idempotency-key": f"r-{i}"}) for i in range(40)]
+    found = [decider.decide(one, IDLE, NOW + 1) for one in asked]
+    assert found == [decide(one, IDLE, LOOKS_AT_EVERYTHING, FULL, NOW + 1) for one in asked]
+    assert found[:40] == found[40:]
+    assert {decision.rule for decision in found} == {"half", "default"}
+    assert len({id(decision) for decision in found}) == 2
+
+
+def test_what_is_kept_is_worked_out_anew_when_its_time_is_over() -> None:
+    """A point that finishes turns the latch; before it and after it the decision is the same object."""
+    seen = snapshot(dedicated=lane({"cpu_percent": points(90.0, 90.0, now=NOW + 30)}, in_flight=0), serverless=lane())
+    decider, asked = Decider(LOOKS_AT_EVERYTHING, FULL), request(identity={"kind": "api_key", "key_id": "vip-1"})
+    times = (NOW + 1, NOW + 20, NOW + 29.99, NOW + 30.01, NOW + 31, NOW + 1)
+    found = [decider.decide(asked, seen, now) for now in times]
+    assert [decision.rule for decision in found] == ["default", "default", "default", "shed", "shed", "default"]
+    assert found[0] is found[1] is found[2]
+    assert found[3] is found[4]
+
+
+def test_a_refusal_is_kept_for_good() -> None:
+    """It depends on neither lane nor moment; a new snapshot forgets it all the same."""
+    decider, asked = Decider(policy(), topology()), request(path="/nowhere")
+    first = decider.decide(asked, IDLE, NOW)
+    assert decider.decide(asked, IDLE, NOW - 10**9) is first
+    assert decider.decide(asked, IDLE, NOW + 10**9) is first
+
+
+def test_callers_are_identified_once() -> None:
+    """Two of one key are the same caller, two of different claims are not."""
+    decider = Decider(policy(), topology())
+    for claims in ({"client_id": "acme", "sub": "1"}, {"client_id": "acme", "sub": "2"}, {"client_id": "x"}):
+        asked = request(identity={"kind": "jwt", "claims": claims})
+        expected = "acme" if claims["client_id"] == "acme" else "anonymous"
+        assert decider.decide(asked, IDLE, NOW).tenant == expected
+    assert len(decider._callers) == 2

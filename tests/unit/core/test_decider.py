@@ -147,7 +147,7 @@ def identities(kind: str, key: str, *values: object) -> list[dict[str, object]]:
     return each("identity", *({"kind": kind, key: value} for value in values))
 
 
-DIFFERENT = [
+DIFFERENT: list[dict[str, object]] = [
     {},
     *each("path", "/later", "/nowhere", "/v1/chat/completions"),
     {"path": "/v1/chat/completions", "model": MODEL},

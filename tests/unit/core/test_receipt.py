@@ -97,3 +97,56 @@ def test_hedges_and_fallbacks_count_apart() -> None:
     """A second try beside a running one is a hedge; one after a failure is a fallback."""
     assert (receipt(FAILED, SERVED).fallbacks, receipt(FAILED, SERVED).hedges) == (1, 0)
     assert (receipt(SERVED, HEDGE).fallbacks, receipt(SERVED, HEDGE).hedges) == (0, 1)
+
+
+def test_a_receipt_says_this_and_nothing_else() -> None:
+    """Every field of inferlane/receipt/v1; neither payload nor identity."""
+    made = receipt(FAILED, SERVED)
+    assert made.to_json() == {
+        "schema": "inferlane/receipt/v1",
+        "request_id": "r-1",
+        "at": "2026-11-30T01:00:00Z",
+        "method": "POST",
+        "path": "/realtime/chat",
+        "model": None,
+        "content_type": "application/json",
+        "headers": {"prefer": "wait=1"},
+        "decision": made.decision.to_json(),
+        "attempts": [FAILED.to_json(), SERVED.to_json()],
+        "status": 200,
+        "lane": "serverless",
+        "latency_ms": 544.124,
+        "decide_ms": 0.02,
+        "bytes_in": 812,
+        "bytes_out": 64,
+        "cost_usd": 0.000123,
+        "counterfactual_usd": {"dedicated": 0.00001},
+        "snapshot_age_s": 12.346,
+        "breakers": {"dedicated": "half_open", "serverless": "closed"},
+        "policy_version": "test.1",
+    }
+
+
+def test_an_attempt_says_this_and_nothing_else() -> None:
+    """A hedge that failed and an answer; no empty detail."""
+    assert HEDGE.to_json() == {
+        "lane": "serverless",
+        "outcome": "lost",
+        "status": None,
+        "started_ms": 300.0,
+        "duration_ms": 100.0,
+        "timeout_ms": 5000.0,
+        "cost_usd": None,
+        "hedge": True,
+        "detail": "closed",
+    }
+    assert SERVED.to_json() == {
+        "lane": "serverless",
+        "outcome": "ok",
+        "status": 200,
+        "started_ms": 501.0,
+        "duration_ms": 42.123,
+        "timeout_ms": 10_000.0,
+        "cost_usd": 0.000003,
+    }
+    assert "detail" not in replace(FAILED, detail="").to_json()

@@ -102,6 +102,59 @@ def test_an_unknown_lane_gives_an_unknown_latch() -> None:
     assert latches({"hot": HOT}, snapshot(latches=carried), MODEL, NOW, ["dedicated"]) == {"hot": None}
 
 
+def test_a_latch_knows_since_when_it_is_on_or_off() -> None:
+    """From the end of the point that turned it; else as carried."""
+    hot = points(*[90.0] * 6)
+    assert replay(HOT, hot, None, NOW) == LatchState(True, NOW - 60)
+    cooled = points(*[90.0] * 5, *[60.0] * 4)
+    assert replay(HOT, cooled, None, NOW) == LatchState(False, NOW - 60)
+    assert replay(HOT, points(80.0), LatchState(True, 7.0), NOW) == LatchState(True, 7.0)
+    assert replay(HOT, None, LatchState(True, 7.0), NOW) == LatchState(True, 7.0)
+    assert replay(HOT, None, None, NOW) == LatchState(False, None)
+
+
+def test_it_turns_as_often_as_the_hour_says() -> None:
+    """On, off and on again; a run that turned it counts for nothing in the next."""
+    assert on([90.0] * 5 + [60.0] * 3 + [90.0] * 4) is False
+    assert on([90.0] * 5 + [60.0] * 3 + [90.0] * 5) is True
+    quick = Signal("dedicated", "cpu_percent", above=85, for_s=120, until_below=85, until_for_s=120)
+    assert replay(quick, points(*[90.0] * 2, *[60.0] * 2, *[90.0] * 1), None, NOW).on is False
+
+
+def test_points_that_overlap_cover_their_time_once() -> None:
+    """Nine points of a minute, half a minute apart, cover five minutes; eight do not."""
+    nine = Series.of([(NOW - 60 - 30 * i, 90.0) for i in range(9)])
+    assert replay(HOT, nine, None, NOW).on is True
+    assert replay(HOT, Series(nine.points[1:]), None, NOW).on is False
+
+
+@pytest.mark.parametrize(("gap_s", "state"), [(119.0, True), (120.0, True), (121.0, False)])
+def test_a_run_survives_two_periods_of_silence(gap_s: float, state: bool) -> None:
+    """Measured from the end of one point to the begin of the next."""
+    before = [(NOW - 60 * k - gap_s - 120, 90.0) for k in (1, 2, 3)]
+    after = [(NOW - 60 * k, 90.0) for k in (1, 2)]
+    assert replay(HOT, Series.of(before + after), None, NOW).on is state
+
+
+@pytest.mark.parametrize(("late_s", "state"), [(0.0, True), (0.1, False)])
+def test_the_hour_begins_where_a_point_still_reaches_into_it(late_s: float, state: bool) -> None:
+    """Five old points, the first of which ends just inside or just at the hour's begin."""
+    old = Series.of([(NOW - 3659.9 + 60 * k, 90.0) for k in range(5)])
+    assert replay(HOT, old, None, NOW + late_s).on is state
+
+
+def test_only_lanes_of_this_stage_have_latches() -> None:
+    """Also where the snapshot knows more, and for each signal by its own lane and metric."""
+    signals = {
+        "hot": HOT,
+        "wait": Signal("serverless", "concurrency", above=5, for_s=60, until_below=5, until_for_s=60),
+    }
+    seen = snapshot(dedicated=lane({"cpu_percent": points(*[90.0] * 5)}), serverless=lane({"concurrency": points(4.0)}))
+    assert latches(signals, seen, MODEL, NOW, ["dedicated", "serverless"]) == {"hot": True, "wait": False}
+    assert latches(signals, seen, MODEL, NOW, ["serverless"]) == {"hot": None, "wait": False}
+    assert latches({}, seen, MODEL, NOW, ["serverless"]) == {}
+
+
 values = st.lists(st.one_of(st.none(), st.floats(0, 100)), min_size=1, max_size=60)
 
 

@@ -28,7 +28,12 @@ MISSED_PINGS = 3
 
 
 class StartError(Exception):
-    """A replica could not be started; the message is fit for FailureReason."""
+    """A replica could not be started; the message is fit for an endpoint's FailureReason."""
+
+    def __init__(self, message: str, unhealthy: str | None = None) -> None:
+        super().__init__(message)
+        self.unhealthy = unhealthy
+        """Where its health checks failed: how, without the endpoint's words around it."""
 
 
 @dataclass(slots=True)
@@ -107,16 +112,27 @@ class Host:
 
 
 class ReplicaFactory:
-    """Starts the replicas of one variant of one endpoint."""
+    """Starts the replicas of one variant of one endpoint, or of one transform job.
 
-    def __init__(self, host: Host, endpoint: str, planned: PlannedVariant, faults: VariantFaults) -> None:
+    `extra_s` is added to a start; None stands for the settings' figure for the variant's kind.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        endpoint: str,
+        planned: PlannedVariant,
+        faults: VariantFaults,
+        extra_s: float | None = None,
+    ) -> None:
         self.host = host
         self.endpoint = endpoint
         self.planned = planned
         self.faults = faults
         serverless = planned.variant.serverless is not None
         settings = host.settings
-        self._extra_s = settings.cold_start_extra_s if serverless else settings.instance_start_s
+        usual_s = settings.cold_start_extra_s if serverless else settings.instance_start_s
+        self._extra_s = usual_s if extra_s is None else extra_s
         self.timeout_s = planned.variant.startup_timeout_s or settings.startup_timeout_s
 
     async def fetch(self) -> Artifact:
@@ -211,17 +227,16 @@ class ReplicaFactory:
                     await asyncio.sleep(START_POLL_S)
                 status = await asyncio.shield(child.exited)
         except TimeoutError as error:
-            raise StartError(
-                self._unhealthy(f"No /ping succeeded within {self.timeout_s:g} s.", log, offset)
-            ) from error
-        raise StartError(self._unhealthy(f"Its process ended with status {status}.", log, offset))
+            raise self._unhealthy(f"No /ping succeeded within {self.timeout_s:g} s.", log, offset) from error
+        raise self._unhealthy(f"Its process ended with status {status}.", log, offset)
 
-    def _unhealthy(self, cause: str, log: Path, offset: int) -> str:
+    def _unhealthy(self, cause: str, log: Path, offset: int) -> StartError:
         last = _last_line(log, offset)
-        return (
+        told = f"Last line of its log ({log.name}): {last}" if last else f"Its log ({log.name}) is empty."
+        return StartError(
             f"The primary container for production variant {self.planned.variant.name} did not pass the ping health "
-            f"check. Please check CloudWatch logs for this endpoint. {cause}"
-            + (f" Last line of its log ({log.name}): {last}" if last else f" Its log ({log.name}) is empty.")
+            f"check. Please check CloudWatch logs for this endpoint. {cause} {told}",
+            f"{cause} {told}",
         )
 
     async def _ping(self, url: str) -> bool:

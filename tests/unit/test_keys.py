@@ -48,7 +48,7 @@ def test_an_id_can_have_two_keys_and_loses_both_on_revoke(dynamodb) -> None:  # 
     assert states == {"demo-app": "disabled", "vip-app": "active"}
 
 
-@pytest.mark.parametrize("key_id", ["", "-x", "Has Space", "a" * 64, "ümlaut"])
+@pytest.mark.parametrize("key_id", ["", "-x", "Has Space", "a" * 64, "ümlaut", "demo\n"])
 def test_a_bad_id_is_refused(dynamodb, key_id: str) -> None:  # type: ignore[no-untyped-def]
     """An id that policies could not match cleanly is a precise error and stores nothing."""
     with pytest.raises(StackError, match="use 1 to 63 of"):
@@ -60,3 +60,15 @@ def test_a_missing_table_is_named(dynamodb) -> None:  # type: ignore[no-untyped-
     """A stack that is not deployed, or has no keys, is told as that."""
     with pytest.raises(StackError, match="stack other has no keys table"):
         keys.create(dynamodb, "other", "demo-app", NOW)
+
+
+def test_a_key_behind_the_first_megabyte_is_revoked_too(dynamodb) -> None:  # type: ignore[no-untyped-def]
+    """A scan answers a megabyte at a time; every page is looked at."""
+    for number in range(30):
+        row = {"key_hash": {"S": f"{number:064x}"}, "key_id": {"S": "other"}, "created_at": {"S": "2026"}}
+        dynamodb.put_item(TableName="inferlane-local-keys", Item={**row, "note": {"S": "x" * 90_000}})
+    for number in range(8):
+        keys.create(dynamodb, "local", f"app-{number}", NOW)
+    assert dynamodb.scan(TableName="inferlane-local-keys").get("LastEvaluatedKey")
+    assert [keys.revoke(dynamodb, "local", f"app-{number}") for number in range(8)] == [1] * 8
+    assert len(keys.listing(dynamodb, "local")) == 38

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from functions.core.document import DocumentError, Fields
 from functions.core.patterns import media_type
 from functions.core.problem import Problem
-from functions.core.request import ANONYMOUS, Identity, Request, claim_text
+from functions.core.request import ANONYMOUS, Identity, Request, read_claims
 from functions.router import Answer, Call, problem_answer
 
 LARGEST_RESPONSE: Final = 6 * 1024 * 1024 - 64 * 1024
@@ -139,8 +139,7 @@ def _identity(context: Fields) -> Identity:
         return Identity("iam", arn=iam.text("userArn"))
     jwt = authorizer.fields_or_empty("jwt")
     if jwt.get("claims") is not None:
-        claims = jwt.fields("claims").values
-        return Identity("jwt", claims={name: claim_text(value) for name, value in claims.items()})
+        return Identity("jwt", claims=read_claims(jwt.fields("claims")))
     keys = authorizer.fields_or_empty("lambda")
     if keys.get("key_id") is not None:
         return Identity("api_key", key_id=keys.text("key_id"))

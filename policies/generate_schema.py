@@ -16,17 +16,21 @@ from pathlib import Path
 from typing import Final
 
 from functions.core.condition_parser import BOUNDS, CLOCK, SECRET_HEADERS, WEEKDAYS
+from functions.core.document import LARGEST as LARGEST_FLOAT
 from functions.core.policy import MAX_DEADLINE_MS, SCHEMA
 from functions.core.policy_parser import LONGEST_PATTERN, OBJECTIVES
 from functions.core.request import PRIORITIES
 from functions.core.snapshot import BREAKERS, METRICS
 from functions.core.topology import LANES
+from functions.core.wishes import TOKEN
 
 FILE: Final = Path(__file__).with_name("schema.json")
 Schema = dict[str, object]
+LARGEST: Final = int(LARGEST_FLOAT)
 
 _QUANTITY: Final = r"[0-9]{1,12}(\.[0-9]{1,9})? ?"
 _TEXT: Final[Schema] = {"type": "string", "minLength": 1}
+_NUMBER: Final[Schema] = {"type": "number", "minimum": 0, "maximum": LARGEST}
 
 
 def schema() -> Schema:
@@ -91,7 +95,7 @@ def _words() -> Schema:
         },
         "size": {
             "anyOf": [
-                {"type": "number", "minimum": 0},
+                _NUMBER,
                 {"type": "string", "pattern": rf"^\s*{_QUANTITY}(B|[KMG]B|[KMG]iB)\s*$"},
             ],
             "description": "A count of bytes, 2MB (10⁶) or 2MiB (2²⁰).",
@@ -103,8 +107,8 @@ def _words() -> Schema:
         },
         "path": {"type": "string", "pattern": "^/", "description": "Literal segments, {name}, *, and ** for the rest."},
         "time": {"type": "string", "pattern": f"^({CLOCK})$", "description": 'In quotes: "22:00".'},
-        "milliseconds": {"anyOf": [{"type": "number", "minimum": 0}, _ref("duration")]},
-        "fraction": {"type": "number", "minimum": 0},
+        "milliseconds": {"anyOf": [_NUMBER, _ref("duration")]},
+        "fraction": _NUMBER,
     }
 
 
@@ -113,7 +117,7 @@ def _defaults() -> Schema:
         {
             "order": _nullable(_ref("order")),
             "deadline_ms": _nullable(
-                {"type": "number", "minimum": 1, "multipleOf": 1, "description": f"Cut to {MAX_DEADLINE_MS}."}
+                {**_NUMBER, "minimum": 1, "multipleOf": 1, "description": f"Cut to {MAX_DEADLINE_MS}."}
             ),
             "within": _nullable(_ref("duration")),
             "tenant": _nullable(_TEXT),
@@ -152,9 +156,9 @@ def _signal() -> Schema:
         {
             "lane": _ref("lane"),
             "metric": {"enum": list(METRICS)},
-            "above": {"type": "number"},
+            "above": {**_NUMBER, "minimum": -LARGEST},
             "for": _ref("duration"),
-            "until_below": _nullable({"type": "number"}),
+            "until_below": _nullable({**_NUMBER, "minimum": -LARGEST}),
             "until_for": _nullable(_ref("duration")),
         },
         ["lane", "metric", "above", "for"],
@@ -197,11 +201,14 @@ def _condition() -> Schema:
                 "priority": {"anyOf": [_ref("priority"), _bounds("priority")]},
                 "deadline_ms": _bounds("milliseconds"),
                 "bytes": _bounds("size"),
-                "content_type": _said("A pattern such as image/*.", _TEXT),
+                "content_type": {"type": "string", "pattern": "^[^;]+$", "description": "A pattern such as image/*."},
                 "header": {
                     "type": "object",
-                    "patternProperties": {"|".join(map(_any_case, SECRET_HEADERS)): {"not": {}}},
-                    "additionalProperties": _TEXT,
+                    "patternProperties": {
+                        "|".join(map(_any_case, SECRET_HEADERS)): {"not": {}},
+                        f"^{TOKEN}$": _TEXT,
+                    },
+                    "additionalProperties": False,
                     "minProperties": 1,
                 },
                 "clock": _object({"from": _ref("time"), "to": _ref("time")}, ["from", "to"]),

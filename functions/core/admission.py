@@ -37,8 +37,9 @@ def admit(request: Request, caller: Caller | None, policy: Policy, topology: Top
     model = None if route is None else route.model_of(request.path, request.model)
     if route is None:
         return refusal(policy.version, caller, None, Shed(404, "no route has this path"))
+    lanes = topology.models.get(model, ()) if model is not None else ()
     if caller is None:
-        return refusal(policy.version, caller, model, Shed(403, "this identity has no entry in the policy"))
+        return refusal(policy.version, caller, model, Shed(403, "this identity has no entry in the policy"), lanes)
     if model is None:
         reason = f"the body must be JSON whose top-level key {route.model_from_body!r} names a model"
         return refusal(policy.version, caller, None, Shed(400, reason))
@@ -47,7 +48,7 @@ def admit(request: Request, caller: Caller | None, policy: Policy, topology: Top
     try:
         wishes = read_wishes(request.headers)
     except WishError as error:
-        return refusal(policy.version, caller, model, Shed(400, str(error)))
+        return refusal(policy.version, caller, model, Shed(400, str(error)), lanes)
     deadline_ms = min(wishes.deadline_ms or policy.defaults.deadline_ms, MAX_DEADLINE_MS)
     refused = _refused(request.headers, wishes, caller)
     return Terms(route, model, caller, wishes, caller.grant(wishes.priority), deadline_ms, refused)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,13 +26,24 @@ from functions.core.conditions import (
     TextIs,
     WeekdayIn,
 )
-from functions.core.document import DocumentError, Fields, Path, Problems, as_choice, as_list, as_number, as_text
+from functions.core.document import (
+    LARGEST,
+    DocumentError,
+    Fields,
+    Path,
+    Problems,
+    as_choice,
+    as_list,
+    as_number,
+    as_text,
+)
 from functions.core.patterns import PathPattern
 from functions.core.policy import MAX_DEADLINE_MS
 from functions.core.request import PRIORITIES, Priority
 from functions.core.snapshot import BREAKERS
 from functions.core.topology import LANES
 from functions.core.units import duration_s, size_bytes
+from functions.core.wishes import TOKEN
 
 KEYS: Final = (
     "path",
@@ -105,9 +117,9 @@ def _one(key: str, value: object, path: Path, names: Names, depth: int) -> Condi
         case "deadline_ms":
             return _deadline(Fields.of(value, path))
         case "bytes":
-            return NumberIn("bytes", _range(Fields.of(value, path), size_bytes))
+            return NumberIn("bytes", _range(Fields.of(value, path), size_bytes, whole_from=0))
         case "content_type":
-            return ContentTypeIs(as_text(value, path).lower())
+            return ContentTypeIs(_content_type(as_text(value, path), path))
         case "header":
             return _header(Fields.of(value, path))
         case "clock":
@@ -134,22 +146,39 @@ def _branches(kind: Literal["all", "any"], value: object, path: Path, names: Nam
     return AnyOf(parts) if kind == "any" else AllOf(parts)
 
 
-def _range(fields: Fields, read: Callable[[object, Path], float], *, beside: tuple[str, ...] = ()) -> Range:
+def _content_type(pattern: str, path: Path) -> str:
+    if ";" in pattern:
+        raise DocumentError(path, "never holds: a content type's parameters do not count, leave out the ; and the rest")
+    return pattern.lower()
+
+
+def _range(
+    fields: Fields,
+    read: Callable[[object, Path], float],
+    *,
+    beside: tuple[str, ...] = (),
+    whole_from: int | None = None,
+    most: float = LARGEST,
+) -> Range:
+    """Bounds on a number of at least zero, or on whole numbers from `whole_from` to `most`: some must lie within."""
     for error in fields.unknown((*beside, *BOUNDS)):
         raise error
     bounds = {key: read(fields.values[key], fields.at(key)) for key in BOUNDS if key in fields.values}
     if not bounds:
         raise DocumentError(fields.path, f"expected one of {', '.join(BOUNDS)}")
     found = Range(**bounds)
-    low = max((bound for bound in (found.above, found.at_least) if bound is not None), default=None)
-    high = min((bound for bound in (found.below, found.at_most) if bound is not None), default=None)
-    if low is not None and high is not None and (low > high or (low == high and not found.has(low))):
+    low = max(bound for bound in (found.above, found.at_least, whole_from or 0) if bound is not None)
+    high = min(bound for bound in (found.below, found.at_most, most) if bound is not None)
+    if whole_from is not None:
+        low, high = math.ceil(low), math.floor(high)
+        low, high = low + (low == found.above), high - (high == found.below)
+    if low > high or (low == high and not found.has(low)):
         raise DocumentError(fields.path, "no value lies within these bounds")
     return found
 
 
 def _deadline(fields: Fields) -> Condition:
-    found = _range(fields, _milliseconds)
+    found = _range(fields, _milliseconds, whole_from=1)
     if (found.above is not None and found.above >= MAX_DEADLINE_MS) or (
         found.at_least is not None and found.at_least > MAX_DEADLINE_MS
     ):
@@ -174,18 +203,24 @@ def _priority(value: object, path: Path) -> Condition:
     if isinstance(value, str):
         rank = _rank(value, path)
         return NumberIn("priority", Range(at_least=rank, at_most=rank))
-    return NumberIn("priority", _range(Fields.of(value, path), _rank))
+    return NumberIn("priority", _range(Fields.of(value, path), _rank, whole_from=0, most=Priority.HIGH))
 
 
 def _header(fields: Fields) -> Condition:
     if not fields.values:
         raise DocumentError(fields.path, "expected a header name and the value it must have")
-    parts: list[Condition] = []
-    for name, pattern in fields.values.items():
-        if name.lower() in SECRET_HEADERS:
-            raise DocumentError(fields.at(name), "a rule may not look at credentials")
-        parts.append(HeaderIs(name.lower(), as_text(pattern, fields.at(name))))
-    return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
+    asked: dict[str, Condition] = {}
+    for written, pattern in fields.values.items():
+        name, place = written.lower(), fields.at(written)
+        if name in SECRET_HEADERS:
+            raise DocumentError(place, "a rule may not look at credentials")
+        if not _HEADER.fullmatch(name):
+            raise DocumentError(place, "never holds: no header can have this name")
+        if name in asked:
+            raise DocumentError(place, "is given twice: the case of a header's name does not count")
+        asked[name] = HeaderIs(name, as_text(pattern, place))
+    parts = tuple(asked.values())
+    return parts[0] if len(parts) == 1 else AllOf(parts)
 
 
 def _clock(fields: Fields) -> Condition:
@@ -228,3 +263,4 @@ def _breaker(fields: Fields) -> Condition:
 
 _DAY: Final = 1440
 _CLOCK: Final = re.compile(CLOCK, re.ASCII)
+_HEADER: Final = re.compile(TOKEN, re.ASCII)

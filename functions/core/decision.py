@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -98,8 +98,10 @@ class Decision:
         }
 
 
-def refusal(policy_version: str, caller: Caller | None, model: str | None, shed: Shed) -> Decision:
-    """A request that is refused before any lane is looked at."""
+def refusal(
+    policy_version: str, caller: Caller | None, model: str | None, shed: Shed, lanes: Iterable[str] = ()
+) -> Decision:
+    """A request that is refused before any of the model's `lanes` is looked at."""
     return Decision(
         model=model,
         order=(),
@@ -110,7 +112,7 @@ def refusal(policy_version: str, caller: Caller | None, model: str | None, shed:
         asked=None,
         granted=None,
         deadline_ms=None,
-        rejected=(),
+        rejected=tuple(Rejected(lane, "the request is refused") for lane in lanes),
         latches={},
         predicted={},
         shed=shed,

@@ -14,8 +14,12 @@ from datetime import UTC, datetime
 from typing import Final, ParamSpec, TypeVar
 
 Path = tuple[str | int, ...]
+LARGEST: Final = 2.0**53
+"""The largest magnitude of a number: a float skips whole numbers above it, and products of a few still fit a float."""
 _SHOWN: Final = 20
 """Choices that an error lists."""
+_END_OF_TIME: Final = 253_402_300_800.0
+"""The year 10000 in Unix seconds, to which a float rounds the last microseconds before it."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -56,7 +60,7 @@ def as_text(value: object, path: Path) -> str:
 
 
 def as_number(value: object, path: Path, *, at_least: float | None = None, above: float | None = None) -> float:
-    """A finite number within the stated bounds, else `DocumentError`."""
+    """A number of a sane magnitude within the stated bounds, else `DocumentError`."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise DocumentError(path, f"expected a number, found {kind_of(value)}")
     try:
@@ -65,6 +69,8 @@ def as_number(value: object, path: Path, *, at_least: float | None = None, above
         number = math.inf
     if not math.isfinite(number):
         raise DocumentError(path, "expected a finite number")
+    if abs(number) > LARGEST:
+        raise DocumentError(path, f"expected a number of at most {LARGEST:.0f}, found {number:g}")
     if at_least is not None and number < at_least:
         raise DocumentError(path, f"must be at least {at_least:g}, found {number:g}")
     if above is not None and number <= above:
@@ -111,9 +117,12 @@ def as_time(value: object, path: Path) -> float:
     if moment.tzinfo is None:
         raise DocumentError(path, f"time {text!r} names no time zone (append Z for UTC)")
     try:
-        return moment.astimezone(UTC).timestamp()
+        at = moment.astimezone(UTC).timestamp()
     except OverflowError:
-        raise DocumentError(path, f"time {text!r} is out of range") from None
+        at = _END_OF_TIME
+    if at >= _END_OF_TIME:
+        raise DocumentError(path, f"time {text!r} is out of range")
+    return at
 
 
 def show_time(at: float) -> str:

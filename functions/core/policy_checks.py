@@ -1,18 +1,19 @@
 """What is wrong between the parts of a policy that are right by themselves: duplicates, and what can never be reached.
 
 Ids are unique over rules and experiments, since receipts and shares go by them. A tenants entry, a route or a rule is
-unreachable when an earlier one takes all that it could: a pattern that covers its pattern, the same path, no condition
-or the same condition without a split.
+unreachable when an earlier one takes all that it could: a pattern that covers its pattern, no condition, or the same
+condition without a split.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 from functions.core.conditions import AllOf, Always, AnyOf, Condition, Not
 from functions.core.document import Fields, Path, Problems
-from functions.core.patterns import covers
+from functions.core.patterns import PathPattern, covers
 from functions.core.policy import Route, Rule, TenantEntry
 
 
@@ -31,13 +32,50 @@ def check_ids(root: Fields, notes: Problems) -> None:
 
 
 def check_routes(routes: Sequence[tuple[Path, Route]], notes: Problems) -> None:
-    """Note every route whose path an earlier one has."""
-    seen: dict[Hashable, Path] = {}
+    """Note every route all of whose paths an earlier one takes."""
+    earlier = _Step()
+    kept: dict[Path, PathPattern] = {}
     for path, route in routes:
-        shape = (route.pattern.segments, route.pattern.open_end)
-        if shape in seen:
-            notes.add((*path, "path"), f"never reached: routes[{seen[shape][-1]}] has the same path")
-        seen.setdefault(shape, path)
+        first = earlier.covering(route.pattern)
+        if first is None:
+            earlier.add(path, route.pattern)
+            kept[path] = route.pattern
+            continue
+        same = (kept[first].segments, kept[first].open_end) == (route.pattern.segments, route.pattern.open_end)
+        how = "has the same path" if same else f"takes every path of {route.pattern.text[:60]!r}"
+        notes.add((*path, "path"), f"never reached: routes[{first[-1]}] {how}")
+
+
+@dataclass(slots=True)
+class _Step:
+    """Earlier paths as a tree of their segments, so that a route is compared with what begins as it does."""
+
+    after: dict[str, _Step] = field(default_factory=dict)
+    ends: Path | None = None
+    """The route whose path ends here."""
+    rest: Path | None = None
+    """The route that takes whatever follows."""
+
+    def add(self, path: Path, pattern: PathPattern) -> None:
+        step = self
+        for segment in pattern.segments:
+            step = step.after.setdefault(segment, _Step())
+        if pattern.open_end:
+            step.rest = path
+        else:
+            step.ends = path
+
+    def covering(self, pattern: PathPattern) -> Path | None:
+        """The place of a route that takes every path that `pattern` would, or None."""
+        steps = [self]
+        for segment in pattern.segments:
+            found = next((step.rest for step in steps if step.rest is not None), None)
+            if found is not None:
+                return found
+            wider = {segment, "*"} if segment else {segment}  # * takes no empty segment
+            steps = [step.after[name] for step in steps for name in wider if name in step.after]
+        ends = [step.rest if pattern.open_end or step.rest is not None else step.ends for step in steps]
+        return next((end for end in ends if end is not None), None)
 
 
 def check_tenants(tenants: Sequence[tuple[Path, TenantEntry]], notes: Problems) -> None:

@@ -77,13 +77,14 @@ class Request:
             root = Fields.of(document)
             root.schema(SCHEMA)
             headers = read_headers(root.fields_or_empty("headers"))
-            content_type = root.text_or("content_type", headers.get("content-type", ""))
+            content_type = root.get("content_type")
+            content_type = headers.get("content-type", "") if content_type is None else content_type
             return cls(
                 id=root.text_or("id", "r-0"),
                 method=root.text_or("method", "POST").upper(),
                 path=root.text("path"),
                 headers=headers,
-                content_type=content_type or None,
+                content_type=None if content_type == "" else as_text(content_type, root.at("content_type")),
                 bytes=root.integer_or("bytes", 0, at_least=0),
                 identity=_identity(root),
                 model=None if root.get("model") is None else root.text("model"),
@@ -109,13 +110,19 @@ def _identity(root: Fields) -> Identity:
     if kind == "api_key":
         return Identity(kind, key_id=fields.text("key_id"))
     if kind == "jwt":
-        claims = fields.fields("claims")
-        return Identity(kind, claims={name: claim_text(value) for name, value in claims.values.items()})
+        return Identity(kind, claims=read_claims(fields.fields("claims")))
     return ANONYMOUS
 
 
+def read_claims(fields: Fields) -> dict[str, str]:
+    """A token's claims as text; one that is null is not there, so that no pattern matches it."""
+    return {name: claim_text(value) for name, value in fields.values.items() if value is not None}
+
+
 def claim_text(value: object) -> str:
-    """A claim as text, the way API Gateway flattens it."""
+    """A claim as text, the way API Gateway's HTTP APIs flatten it: a list is `[a b]`, whatever its items hold."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, list):
+        return f"[{' '.join(map(claim_text, value))}]"
     return value if isinstance(value, str) else str(value)

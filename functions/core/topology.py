@@ -133,6 +133,8 @@ def _lanes(model: Fields) -> dict[str, Lane]:
 
 def _lane(name: str, fields: Fields) -> Lane:
     kind = as_choice(fields.require("kind"), fields.at("kind"), LANES, "kind")
+    if kind != name:
+        raise DocumentError(fields.at("kind"), f"lane {name!r} cannot be of kind {kind!r}")
     if kind == "dedicated":
         return _dedicated(name, fields)
     if kind == "serverless":

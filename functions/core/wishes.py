@@ -22,13 +22,17 @@ CLAIM_HEADERS: Final = (
 )
 """What only the identity can prove, and the header in which a caller might claim it."""
 _LONGEST_KEY: Final = 255
-_TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # noqa: S105 - RFC 9110's word, no secret
-_VALUE: Final = rf'(?:{_TOKEN}|"(?:[^"\\]|\\.)*")'
+_FARTHEST_MS: Final = 10**12
+"""What any later deadline is taken for, so that no count of digits can stall: thirty years."""
+TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # noqa: S105 - RFC 9110's word, no secret
+"""What a header, or a preference, can be called."""
+_VALUE: Final = rf'(?:{TOKEN}|"(?:[^"\\]|\\.)*")'
 _PREFERENCE: Final = re.compile(
-    rf"[ \t]*({_TOKEN})(?:[ \t]*=[ \t]*({_VALUE})?)?"
-    rf"(?:[ \t]*;(?:[ \t]*{_TOKEN}(?:[ \t]*=[ \t]*{_VALUE}?)?)?)*[ \t]*(?:,|$)"
+    rf"[ \t]*({TOKEN})(?:[ \t]*=(?:[ \t]*({_VALUE}))?)?"
+    rf"(?:[ \t]*;(?:[ \t]*{TOKEN}(?:[ \t]*=(?:[ \t]*{_VALUE})?)?)?)*[ \t]*(?:,|$)"
 )
-"""One preference with its parameters, up to the comma or the end."""
+"""One preference with its parameters, up to the comma or the end. Blanks belong to what follows them, so that there is
+one way to read each: two would double with every parameter of a hostile list."""
 
 
 class WishError(ValueError):
@@ -74,9 +78,10 @@ def _deadline_ms(headers: Mapping[str, str]) -> int | None:
     if text is None:
         return None
     digits = text.strip()
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 12 and int(digits) > 0):
+    significant = digits.lstrip("0")
+    if not (digits.isascii() and digits.isdigit() and significant):
         raise WishError("X-Inferlane-Deadline-Ms must be a whole number of milliseconds above zero")
-    return int(digits)
+    return min(int(significant[:13]), _FARTHEST_MS)
 
 
 def _respond_async(text: str | None) -> bool:

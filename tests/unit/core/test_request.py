@@ -98,7 +98,7 @@ def test_what_is_no_mapping_is_no_request() -> None:
         Request.from_json(None)
 
 
-@pytest.mark.parametrize(("value", "text"), [(True, "true"), (False, "false"), ("x", "x"), (3, "3"), (["a"], "['a']")])
+@pytest.mark.parametrize(("value", "text"), [(True, "true"), (False, "false"), ("x", "x"), (3, "3"), (["a"], "[a]")])
 def test_claims_become_text(value: object, text: str) -> None:
     """As API Gateway flattens them."""
     assert claim_text(value) == text

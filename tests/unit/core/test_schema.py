@@ -41,7 +41,6 @@ BEYOND = (
     "the same time",
     "must be literal",
     "captured twice",
-    "finite",
 )
 """What no schema can see: declared names, comparisons between values, order."""
 

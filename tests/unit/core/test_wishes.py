@@ -60,7 +60,7 @@ def test_preferences_are_read_as_rfc_7240_says(prefer: str, asked: bool) -> None
         ({"prefer": "wait=-1"}, "wait"),
         ({"x-inferlane-priority": ""}, "low, normal, high"),
         ({"x-inferlane-deadline-ms": "1.5"}, "whole number"),
-        ({"x-inferlane-deadline-ms": "1" * 13}, "whole number"),
+        ({"x-inferlane-deadline-ms": "000"}, "whole number"),
         ({"idempotency-key": ""}, "Idempotency-Key"),
         ({"idempotency-key": " "}, "Idempotency-Key"),
         ({"idempotency-key": "a" * 256}, "Idempotency-Key"),

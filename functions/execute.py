@@ -167,8 +167,11 @@ class _Run:
 
     def alone(self, one: _Try) -> None:
         """One attempt to its end."""
-        with self._given_back({0: one}):
+        try:
             outcome = self._invoke(one)
+        except BaseException:
+            self._watch.leave(one.ticket, None)
+            raise
         self._end(one, outcome)
 
     def _invoke(self, one: _Try) -> Outcome:

@@ -40,7 +40,8 @@ def read_event(event: object, fallback_id: str, time_left_s: float) -> Call:
         root = Fields.of(event)
         context = root.fields("requestContext")
         http = context.fields("http")
-        headers = {name.lower(): _joined(value) for name, value in root.fields_or_empty("headers").values.items()}
+        sent = root.fields_or_empty("headers").values
+        headers = {name.lower(): value if isinstance(value, str) else _joined(value) for name, value in sent.items()}
         body = _body(root)
         for name in _PASSED_ON:
             if name in headers:

@@ -192,7 +192,8 @@ class Router:
             breakers={name: moment.snapshot.lane(decision.model or "", name).breaker for name in lanes},
             demand_s=_demand_s(lanes, decision, moment),
         )
-        return replace(answer, headers={**answer.headers, **_receipt_headers(receipt)}, receipt=receipt)
+        headers = {**answer.headers, **_receipt_headers(receipt)}
+        return Answer(answer.status, answer.body, answer.content_type, headers, receipt)
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ class Peer:
 
 
 def _head(method: str, path: str, host: str, headers: Mapping[str, str], length: int) -> bytes:
-    if any(map(_CONTROL.search, headers.values())):
+    if _CONTROL.search(" ".join(headers.values())):
         raise ValueError("a header holds a control character")
     lines = [f"{method} {path} HTTP/1.1", f"host: {host}", *[f"{name}: {value}" for name, value in headers.items()]]
     return "\r\n".join([*lines, f"content-length: {length}", "", ""]).encode("latin-1")

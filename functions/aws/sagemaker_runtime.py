@@ -57,6 +57,8 @@ class SageMakerRuntime:
         self._signer = Signer("sagemaker", region, self._peer.host)
         self._credentials = credentials
         self._retries = Budget(RETRY_SHARE, saved=1.0)
+        self._paths: dict[str, str] = {}
+        """Of the topology's endpoints."""
 
     def invoke(
         self,
@@ -69,7 +71,10 @@ class SageMakerRuntime:
     ) -> Outcome:
         """One attempt (see `ports.Invoker`)."""
         ends = time.monotonic() + timeout_s
-        path = f"{self._prefix}/endpoints/{quote(lane.endpoint, safe='')}/invocations"
+        path = self._paths.get(lane.endpoint)
+        if path is None:
+            path = f"{self._prefix}/endpoints/{quote(lane.endpoint, safe='')}/invocations"
+            self._paths[lane.endpoint] = path
         try:
             response = self._send(path, body, _headers(content_type, accept, headers), ends)
         except Exception as error:

@@ -11,11 +11,18 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping
+from functools import lru_cache
 from time import gmtime, strftime
 from typing import Final, Protocol
 from urllib.parse import quote
 
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
+
+
+@lru_cache(maxsize=256)
+def _encoded(path: str) -> str:
+    """As a canonical request wants it. A process calls few paths, again and again."""
+    return quote(path, safe="/~")
 
 
 class Keys(Protocol):
@@ -81,7 +88,7 @@ class Signer:
         canonical = "\n".join(
             [
                 method,
-                quote(path, safe="/~"),
+                _encoded(path),
                 query,
                 *[f"{name}:{' '.join(value.split())}" for name, value in signed],
                 "",

@@ -3,7 +3,8 @@
 The embedded metric format (EMF) lets a log event carry more members than its metrics; CloudWatch reads the metrics out
 of it, and the event stays. One line instead of two is half of the log events to pay for, and written directly it takes
 a fifth of the time that Powertools' logger and metrics need (they serve all other logging): this is the only log line
-of a request, on its way to the caller.
+of a request, on its way to the caller. What many lines have in common, the directives and the decision that requests of
+one shape share, is written out as JSON once.
 
 Dimension sets are few, since each combination is a paid metric: {model}, {model, lane}, {model, rule}, each with the
 stack, or two stacks would scale on each other's load. Tenant, path and request id are in the receipt, never a
@@ -25,8 +26,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
+from functions.core.decision import Decision
 from functions.core.receipt import Receipt
 
 _NONE: Final = "none"
@@ -45,6 +48,8 @@ _UNITS: Final = {
 _DEMAND: Final = "Demand"
 _AGE: Final = "SnapshotAge"
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
+_MOST: Final = 1024
+"""Decisions whose text is kept; there are as many as callers, sizes and wishes that rules tell apart."""
 
 
 class EmfTelemetry:
@@ -54,7 +59,8 @@ class EmfTelemetry:
         """`namespace` is CloudWatch's. Receipts are records, so they are written at any log level of the function."""
         self._stack = stack
         self._namespace = namespace
-        self._directives: dict[tuple[str, ...], list[dict[str, object]]] = {}
+        self._directives: dict[tuple[str, ...], str] = {}
+        self._decisions: dict[int, tuple[Decision, str]] = {}
         self._cold = 1
         self._began: float | None = None
 
@@ -82,14 +88,17 @@ class EmfTelemetry:
             "ColdStart": self._cold,
             _AGE: self._age_s(receipt),
             **{metric: int(state != "closed") for metric, state in breakers.items()},
-            "receipt": receipt.to_json(),
         }
         if receipt.demand_s is not None:
             line[_DEMAND] = receipt.demand_s
-        directives = self._directives_for(demand=receipt.demand_s is not None, breakers=tuple(breakers))
-        line["_aws"] = {"Timestamp": int((receipt.at + receipt.latency_s) * 1000), "CloudWatchMetrics": directives}
         self._cold = 0
-        sys.stdout.write(_ENCODE(line) + "\n")
+        line["receipt"] = receipt.about()
+        # The text ends with the receipt's brace and the line's, before which the parts that are text already belong.
+        head = _ENCODE(line)[:-2]
+        timestamp = int((receipt.at + receipt.latency_s) * 1000)
+        directives = self._directives_for(demand=receipt.demand_s is not None, breakers=tuple(breakers))
+        aws = f'{{"Timestamp":{timestamp},"CloudWatchMetrics":{directives}}}'
+        sys.stdout.write(f'{head},"decision":{self._decision(decision)}}},"_aws":{aws}}}\n')
         sys.stdout.flush()
 
     def _age_s(self, receipt: Receipt) -> float:
@@ -97,8 +106,19 @@ class EmfTelemetry:
             self._began = receipt.at
         return receipt.snapshot_age_s if receipt.snapshot_age_s is not None else max(0.0, receipt.at - self._began)
 
-    def _directives_for(self, *, demand: bool, breakers: tuple[str, ...]) -> list[dict[str, object]]:
-        """What CloudWatch is to read out of the line: a few different lists, each made once."""
+    def _decision(self, decision: Decision) -> str:
+        """The decision as JSON text. Kept with the decision, so that its id stays its own."""
+        known = self._decisions.get(id(decision))
+        if known is not None:
+            return known[1]
+        if len(self._decisions) >= _MOST:
+            self._decisions.clear()
+        text = _ENCODE(decision.to_json())
+        self._decisions[id(decision)] = decision, text
+        return text
+
+    def _directives_for(self, *, demand: bool, breakers: tuple[str, ...]) -> str:
+        """What CloudWatch is to read out of the line, as JSON text: a few different lists, each made once."""
         key = (_DEMAND, *breakers) if demand else breakers
         if (known := self._directives.get(key)) is not None:
             return known
@@ -106,14 +126,15 @@ class EmfTelemetry:
         made = [self._directive(_DIMENSIONS, units), self._directive([["stack"]], {_AGE: "Seconds"})]
         if breakers:
             made.append(self._directive([["stack", "model"]], dict.fromkeys(breakers, "Count")))
-        self._directives[key] = made
-        return made
+        self._directives[key] = text = _ENCODE(made)
+        return text
 
     def _directive(self, dimensions: list[list[str]], units: Mapping[str, str]) -> dict[str, object]:
         metrics = [{"Name": name, "Unit": unit} for name, unit in units.items()]
         return {"Namespace": self._namespace, "Dimensions": dimensions, "Metrics": metrics}
 
 
+@cache
 def breaker_metric(lane: str) -> str:
     """The metric of a lane's breaker; lanes are the design's four words."""
     return f"BreakerOpen{lane.title()}"

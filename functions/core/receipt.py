@@ -92,6 +92,10 @@ class Receipt:
 
     def to_json(self) -> dict[str, object]:
         """The contract form."""
+        return {**self.about(), "decision": self.decision.to_json()}
+
+    def about(self) -> dict[str, object]:
+        """The contract form without the decision, which requests may share."""
         return {
             "schema": SCHEMA,
             "request_id": self.request.id,
@@ -101,7 +105,6 @@ class Receipt:
             "model": self.request.model,
             "content_type": self.request.content_type,
             "headers": dict(self.headers),
-            "decision": self.decision.to_json(),
             "attempts": [attempt.to_json() for attempt in self.attempts],
             "status": self.status,
             "lane": self.lane,

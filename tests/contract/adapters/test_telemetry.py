@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from functions.aws.telemetry import EmfTelemetry
 from functions.core.outcome import Kind
 from functions.core.snapshot import Breaker, Snapshot
 from functions.core.topology import Topology
-from tests.unit.core.builders import IDLE, MODEL, NOW, SERVERLESS, lane, points, snapshot, topology
+from tests.unit.core.builders import IDLE, MODEL, NOW, PATH, SERVERLESS, lane, points, snapshot, topology
 from tests.unit.handlers.events import event
 from tests.unit.handlers.fakes import failing
 from tests.unit.handlers.test_route import front
@@ -112,6 +113,24 @@ def test_never_having_seen_anything_grows_old(capsys: pytest.CaptureFixture[str]
     """Without any snapshot the age counts from the instance's first request; a clock set back makes it no younger."""
     lines = recorded(capsys, Snapshot(None), waits_s=(0.0, 400.0, -900.0))
     assert [line["SnapshotAge"] for line in lines] == [0.0, pytest.approx(400.05), 0.0]
+
+
+def test_the_receipt_in_the_line_is_the_receipt(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever parts of it lines share: each holds its own receipt and decision, to the last field."""
+    made, telemetry = front(), EmfTelemetry("test", "Inferlane")
+    paths = (PATH, "/nowhere", PATH, "/v1/models/invented/invocations")
+    for path in paths * 2:
+        made.call(event(path, headers={"x-inferlane-priority": "low"}))
+    receipts = made.telemetry.receipts
+    receipts += [
+        replace(each, decision=replace(each.decision, rule=f"r{i}")) for i in range(1100) for each in receipts[:1]
+    ]
+    capsys.readouterr()
+    for receipt in receipts:
+        telemetry.record(receipt)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["receipt"] for line in lines] == [json.loads(json.dumps(each.to_json())) for each in receipts]
+    assert [line["rule"] for line in lines] == [each.decision.rule for each in receipts]
 
 
 def test_claims_beyond_the_tier_are_counted(capsys: pytest.CaptureFixture[str]) -> None:

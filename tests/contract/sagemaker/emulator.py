@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}
 MODEL = Path(__file__).parent / "model" / "inference.py"
 BUCKET = "models"
+IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-inference:2.6.0-cpu-py312"
 ROLE = "arn:aws:iam::000000000000:role/model"
 VARIANT = "AllTraffic"
 HTTP = urllib3.PoolManager(retries=False, timeout=30)
@@ -99,7 +100,7 @@ class Emulator:
 
     def model(self, name: str, url: str = f"s3://{BUCKET}/model.tar.gz", **environment: str) -> str:
         """Create a model of the tests' archive."""
-        container: Any = {"Image": "image", "ModelDataUrl": url, "Environment": environment}
+        container: Any = {"Image": IMAGE, "ModelDataUrl": url, "Environment": environment}
         self.sagemaker.create_model(ModelName=name, PrimaryContainer=container, ExecutionRoleArn=ROLE)
         return name
 

@@ -71,7 +71,7 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "create_model",
-        {"ModelName": "model", "PrimaryContainer": {"Image": "i"}},
+        {"ModelName": "model", "PrimaryContainer": {"Image": "registry/image"}},
         'Cannot create already existing model "',
     ),
     (

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from aiohttp import web
 
+from workbench.stack.sagemaker.control.quotas import PROFILES
 from workbench.stack.sagemaker.server import Server
 from workbench.stack.sagemaker.settings import Settings
 
@@ -51,6 +52,12 @@ def parse(arguments: list[str]) -> Settings:
     parser.add_argument("--state-dir", type=Path, required=True, help="folder for extracted models and logs")
     parser.add_argument("--region", default=defaults.region, help="region in ARNs (default: %(default)s)")
     parser.add_argument("--account", default=defaults.account, help="account in ARNs (default: %(default)s)")
+    parser.add_argument(
+        "--quota-profile",
+        choices=PROFILES,
+        default=defaults.quota_profile,
+        help="what the account may use at first; PUT /_inferlane/quotas changes it (default: %(default)s)",
+    )
     for option, name, kind, meaning in _NUMBERS:
         text = f"{meaning} (default here: %(default)s)"
         parser.add_argument(option, dest=name, type=kind, default=getattr(defaults, name), metavar="N", help=text)
@@ -96,12 +103,24 @@ _NUMBERS = (
     ("--cold-start-timeout", "cold_start_timeout_s", float, "seconds a request waits for a container; AWS: 180"),
     ("--ping-interval", "ping_interval_s", float, "seconds between health checks; AWS: unpublished"),
     ("--ping-timeout", "ping_timeout_s", float, "seconds a /ping may take; AWS: 2"),
+    ("--creating", "creating_s", float, "seconds an endpoint is Creating at least; AWS: minutes"),
+    ("--updating", "updating_s", float, "seconds an endpoint is Updating at least; AWS: minutes"),
+    ("--deleting", "deleting_s", float, "seconds an endpoint is Deleting at least; AWS: seconds to minutes"),
+    (
+        "--consistency-lag",
+        "consistency_lag_s",
+        float,
+        "seconds in which a new model or configuration is not seen by who refers to it; AWS: seconds, now and then",
+    ),
     ("--stop-grace", "stop_grace_s", float, "seconds from SIGTERM to SIGKILL; AWS: 30"),
     ("--max-payload", "max_payload_bytes", int, "bytes, real-time; AWS: 6291456 (API model) or 25 MB (guide)"),
     ("--max-serverless-payload", "max_serverless_payload_bytes", int, "bytes, serverless; AWS: 4 MB"),
     ("--cores-per-instance", "cores_per_instance", float, "busy host cores that read as a fully used instance"),
 )
-_MAY_BE_ZERO = {"metric_lag_s", "cold_start_extra_s", "instance_start_s", "serverless_idle_s"}
+_MAY_BE_ZERO = {
+    "metric_lag_s", "cold_start_extra_s", "instance_start_s", "serverless_idle_s", "creating_s", "updating_s",
+    "deleting_s", "consistency_lag_s",
+}  # fmt: skip
 
 
 async def serve(settings: Settings, listener: socket.socket) -> None:

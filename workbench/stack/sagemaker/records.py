@@ -11,7 +11,9 @@ from typing import Any, Literal
 
 from workbench.stack.sagemaker.api.wire import Document
 
-Status = Literal["Creating", "InService", "Updating", "Deleting", "Failed"]
+Status = Literal["Creating", "InService", "Updating", "RollingBack", "UpdateRollbackFailed", "Deleting", "Failed"]
+Stage = Literal["Creating", "Updating", "Deleting", "ActivatingTraffic", "Baking"]
+"""A ProductionVariantStatus: what is being done to a fleet now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Serverless:
 
     memory_mb: int
     max_concurrency: int
+    provisioned: int = 0
+    """ProvisionedConcurrency: containers that are kept warm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,8 @@ class Variant:
     startup_timeout_s: float | None
     download_timeout_s: float | None
     volume_gb: int
+    routing: str | None
+    """RoutingConfig.RoutingStrategy, where given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +78,12 @@ class EndpointConfig:
 
 @dataclass(frozen=True, slots=True)
 class PlannedVariant:
-    """A variant with its model resolved and its instance count decided: all that is needed to start it."""
+    """A variant with its model resolved, its instance count and its weight decided: all that is needed to start it."""
 
     variant: Variant
     container: Container
     count: int
+    weight: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,28 @@ class Plan:
     endpoint: str
     config: EndpointConfig
     variants: tuple[PlannedVariant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What of an endpoint's variants can change without another configuration, by variant name."""
+
+    counts: Mapping[str, int]
+    """Instances of the dedicated variants."""
+    weights: Mapping[str, float]
+    sizes: Mapping[str, Serverless]
+    """Of the serverless variants."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where an update stands: what is being done to the old and to the new fleet, and since when."""
+
+    old: Stage | None
+    new: Stage | None
+    since: float
+    share: float = 0.0
+    """Of the traffic, to the new fleet."""
 
 
 @dataclass(slots=True)
@@ -102,8 +131,25 @@ class Endpoint:
     deployment_config: Document | None = None
     pending: Plan | None = None
     """While Updating to another configuration."""
+    progress: Progress | None = None
+    """While a deployment starts or takes over."""
     desired: dict[str, int] = field(default_factory=dict)
     """Instances wanted of each dedicated variant: the configuration's count, then what scaling made of it."""
+    weights: dict[str, float] = field(default_factory=dict)
+    """Weight wanted of each variant."""
+    sizes: dict[str, Serverless] = field(default_factory=dict)
+    """Size wanted of each serverless variant."""
+    previous: Capacity | None = None
+    """While counts, weights or sizes change: what they were."""
+
+    @property
+    def capacity(self) -> Capacity:
+        """What is wanted of its variants."""
+        return Capacity(dict(self.desired), dict(self.weights), dict(self.sizes))
+
+    @capacity.setter
+    def capacity(self, wanted: Capacity) -> None:
+        self.desired, self.weights, self.sizes = dict(wanted.counts), dict(wanted.weights), dict(wanted.sizes)
 
 
 def parse_container(document: Mapping[str, Any]) -> Container:
@@ -116,6 +162,13 @@ def parse_container(document: Mapping[str, Any]) -> Container:
     )
 
 
+def parse_serverless(document: Mapping[str, Any]) -> Serverless:
+    """From a ProductionVariantServerlessConfig."""
+    return Serverless(
+        document["MemorySizeInMB"], document["MaxConcurrency"], document.get("ProvisionedConcurrency") or 0
+    )
+
+
 def parse_variant(document: Mapping[str, Any]) -> Variant:
     """From a ProductionVariant that `rules.check_endpoint_config` has passed."""
     serverless = document.get("ServerlessConfig")
@@ -125,11 +178,12 @@ def parse_variant(document: Mapping[str, Any]) -> Variant:
         weight=float(document.get("InitialVariantWeight", 1.0)),
         instance_type=document.get("InstanceType"),
         instance_count=int(document.get("InitialInstanceCount", 0)),
-        serverless=Serverless(serverless["MemorySizeInMB"], serverless["MaxConcurrency"]) if serverless else None,
+        serverless=parse_serverless(serverless) if serverless else None,
         startup_timeout_s=document.get("ContainerStartupHealthCheckTimeoutInSeconds"),
         download_timeout_s=document.get("ModelDataDownloadTimeoutInSeconds"),
         # 30 GB is what EBS-backed hosting instances get by default.
         volume_gb=int(document.get("VolumeSizeInGB", 30)),
+        routing=(document.get("RoutingConfig") or {}).get("RoutingStrategy"),
     )
 
 

@@ -6,6 +6,7 @@ GET  /_inferlane/health                    {"status": "ok", "endpoints": n}; ans
 GET  /_inferlane/endpoints                 {"endpoints": [...]}: kind, state, replicas with pid, starts, faults
 GET, POST, DELETE /_inferlane/faults       list; start one ({"endpoint", "kind", "variant"?, "params"?}); clear all
 DELETE /_inferlane/faults/{id}             clear one
+GET, PUT /_inferlane/quotas                the account's quotas and their use; set some ({"NAME": value or null, ...})
 """
 
 from __future__ import annotations
@@ -25,10 +26,13 @@ from botocore.config import Config
 
 from workbench.stack.sagemaker.api import wire
 from workbench.stack.sagemaker.api.wire import Answer, AwsError, Protocol
+from workbench.stack.sagemaker.control.alarms import CloudWatchAlarms
 from workbench.stack.sagemaker.control.catalog import Catalog
 from workbench.stack.sagemaker.control.endpoints import Endpoints
 from workbench.stack.sagemaker.control.lifecycle import Lifecycle
-from workbench.stack.sagemaker.control.operations import Control, desired_instances
+from workbench.stack.sagemaker.control.operations import Control
+from workbench.stack.sagemaker.control.quotas import Quotas, profile
+from workbench.stack.sagemaker.control.scalable import Variants
 from workbench.stack.sagemaker.faults import Fault, FaultError, FaultTable
 from workbench.stack.sagemaker.metrics.telemetry import Telemetry
 from workbench.stack.sagemaker.model.artifacts import ArtifactStore
@@ -36,7 +40,9 @@ from workbench.stack.sagemaker.model.lane import Lane
 from workbench.stack.sagemaker.model.replica import Host, LogNumbers
 from workbench.stack.sagemaker.records import Endpoint
 from workbench.stack.sagemaker.runtime.invoke import ResetError, Runtime
-from workbench.stack.sagemaker.scaling.targets import Scaling
+from workbench.stack.sagemaker.scaling.engine import Engine
+from workbench.stack.sagemaker.scaling.readings import CloudWatch
+from workbench.stack.sagemaker.scaling.service import AutoScaling
 from workbench.stack.sagemaker.settings import Settings
 
 if TYPE_CHECKING:
@@ -53,9 +59,8 @@ class Server:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._faults = FaultTable()
-        catalog = Catalog(settings.region, settings.account)
-        self._endpoints = Endpoints(catalog)
-        self._scaling = Scaling(settings.region, settings.account, desired_instances(self._endpoints))
+        catalog = Catalog(settings.region, settings.account, settings.clock.real(settings.consistency_lag_s))
+        self._endpoints = Endpoints(catalog, Quotas(profile(settings.quota_profile)))
         self._catalog = catalog
         self._expiries: set[asyncio.Task[None]] = set()
 
@@ -72,6 +77,8 @@ class Server:
         app.router.add_post("/_inferlane/faults", self._add_fault)
         app.router.add_delete("/_inferlane/faults", self._clear_faults)
         app.router.add_delete("/_inferlane/faults/{id}", self._clear_fault)
+        app.router.add_get("/_inferlane/quotas", self._list_quotas)
+        app.router.add_put("/_inferlane/quotas", self._set_quotas)
         app.cleanup_ctx.append(self._run)
         return app
 
@@ -87,14 +94,18 @@ class Server:
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
         )
         host = Host(settings, session, artifacts, LogNumbers(folder / "logs"))
-        self._lifecycle = Lifecycle(host, self._endpoints, self._faults, self._on_setup, self._on_settled)
-        self._control = Control(self._catalog, self._endpoints, self._scaling, self._lifecycle)
+        alarms = CloudWatchAlarms(cloudwatch)
+        self._lifecycle = Lifecycle(host, self._endpoints, self._faults, alarms, self._on_setup, self._on_settled)
+        resources = Variants(self._endpoints, self._lifecycle)
+        scaling = AutoScaling(settings, resources)
+        self._control = Control(self._catalog, self._endpoints, scaling, self._lifecycle)
         self._protocol = Protocol(self._control.known)
         self._telemetry = Telemetry(settings, self._lifecycle, cloudwatch)
         self._runtime = Runtime(settings, session, self._lifecycle, self._telemetry.outcome)
         loops = [
             asyncio.create_task(self._telemetry.sample_forever()),
             asyncio.create_task(self._telemetry.publish_forever()),
+            asyncio.create_task(Engine(settings, scaling, CloudWatch(cloudwatch)).run_forever()),
         ]
         yield
         for task in [*loops, *self._expiries]:
@@ -172,6 +183,16 @@ class Server:
             return web.json_response({"message": f"no fault {request.match_info['id']!r} is in force"}, status=404)
         await self._end(fault)
         return web.json_response({"cleared": [fault.id]})
+
+    async def _list_quotas(self, _: web.Request) -> web.Response:
+        return web.json_response(self._endpoints.quotas.shown(self._endpoints.use()))
+
+    async def _set_quotas(self, request: web.Request) -> web.Response:
+        try:
+            self._endpoints.quotas.change(await request.json())
+        except ValueError as error:  # no JSON, or a QuotaError
+            return web.json_response({"message": str(error)}, status=400)
+        return await self._list_quotas(request)
 
     async def _end(self, fault: Fault) -> None:
         self._faults.remove(fault.id)

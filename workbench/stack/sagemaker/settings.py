@@ -46,6 +46,17 @@ class Settings:
     """Between two health checks of a running instance or container."""
     ping_timeout_s: float = 2.0
     """AWS: 2."""
+    creating_s: float = 0.0
+    """An endpoint is Creating at least so long. AWS: minutes."""
+    updating_s: float = 0.0
+    """An endpoint is Updating at least so long. AWS: minutes."""
+    deleting_s: float = 0.0
+    """An endpoint is Deleting at least so long. AWS: seconds to minutes."""
+    consistency_lag_s: float = 0.0
+    """For so long CreateEndpointConfig does not see a new model, nor CreateEndpoint a new configuration. AWS: seconds,
+    now and then."""
+    quota_profile: str = "generous"
+    """What the account may use at first: `control/quotas.py` lists the profiles."""
     stop_grace_s: float = 10.0
     """From SIGTERM to SIGKILL. AWS: 30."""
     max_payload_bytes: int = 6 * MIB
@@ -54,7 +65,22 @@ class Settings:
     """Serverless request and response. AWS: 4 MB."""
     cores_per_instance: float = 1.0
     """Host cores that stand for a whole instance: so many busy cores read as vCPUs x 100 % CPUUtilization."""
+    transform_start_s: float = 0.0
+    """From a transform job's creation to its instances. AWS: minutes."""
+    transform_startup_timeout_s: float = 1800.0
+    """To the first good /ping of a transform job's container. AWS: 30 minutes (aws/amazon-sagemaker-examples#815)."""
+    transform_max_s: float = 432_000.0
+    """Limit of a transform job's run. AWS: unpublished ("days"); 5 days are what training and processing jobs get."""
+    transform_keeps_newlines: bool = True
+    """Whether a line that is sent by itself keeps its newline. AWS: not documented; the SDK's local mode keeps it."""
+    transform_range_includes_end: bool = True
+    """Whether `[a:b]` of a filter includes b. AWS: the guide's example includes it, its JsonPath reference does not."""
     clock: Clock = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clock", Clock(self.time_scale))
+
+    @property
+    def publish_every_s(self) -> float:
+        """Real seconds between two looks for metric bins that are due: one, or half a bin where bins are shorter."""
+        return min(max(self.clock.real(self.metric_period_s) / 2, 0.2), 1.0)

@@ -72,7 +72,8 @@ def _between(items: list[Item], request: Document, field: str, at: Callable[[Ite
     after, before = request.get(f"{field}After"), request.get(f"{field}Before")
     if after is not None:
         limit = _epoch(after)
-        items = [i for i in items if at(i) > limit]
+        # botocore on CreationTimeAfter: "greater than or equal to the specified time".
+        items = [i for i in items if at(i) >= limit]
     if before is not None:
         limit = _epoch(before)
         items = [i for i in items if at(i) < limit]

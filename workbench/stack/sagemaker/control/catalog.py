@@ -1,12 +1,17 @@
 """Models, endpoint configurations and tags: create, describe, list, delete. Pure; `now` is an argument.
 
 Names are unique whatever their case, and ARNs spell them in lower case, as AWS does. A configuration or model that an
-endpoint uses can be deleted: the endpoint lives on, because it keeps its own resolved `Plan`.
+endpoint uses can be deleted: the endpoint lives on, because it keeps its own resolved `Plan`. A name is free again once
+what had it is gone; who refers to a configuration gets the one that has the name now.
+
+AWS reads eventually: CreateEndpointConfig and CreateEndpoint may not see what was made a moment ago and then refuse it,
+while Describe calls see it. `lag_s` is how long that lasts, 0 (never) unless asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from workbench.stack.sagemaker.api import listing
 from workbench.stack.sagemaker.api.wire import Document, invalid
@@ -21,12 +26,14 @@ from workbench.stack.sagemaker.records import (
 )
 
 MAX_TAGS = 50
+Record = TypeVar("Record", Model, EndpointConfig)
 
 
 class Catalog:
     """What has been created and not deleted."""
 
-    def __init__(self, region: str, account: str) -> None:
+    def __init__(self, region: str, account: str, lag_s: float = 0.0) -> None:
+        self._lag_s = lag_s
         self._prefix = f"arn:aws:sagemaker:{region}:{account}"
         self._models: dict[str, Model] = {}
         self._configs: dict[str, EndpointConfig] = {}
@@ -93,7 +100,8 @@ class Catalog:
         rules.check_endpoint_config(request)
         config = parse_config(request, arn, now)
         for variant in config.variants:
-            self.model(variant.model_name)
+            model = self._seen(self.model, variant.model_name, now)
+            rules.check_variant_model(variant, model.document)
         self._configs[name.lower()] = config
         self.tags.start(arn, request)
         return {"EndpointConfigArn": arn}
@@ -136,14 +144,21 @@ class Catalog:
             raise invalid(f'Could not find endpoint configuration "{self.arn("endpoint-config", name)}".')
         return found
 
-    def plan(self, endpoint: str, config_name: str, count: Callable[[str, int], int]) -> Plan:
-        """Resolve a configuration for an endpoint. `count(variant, initial)` decides each variant's instances."""
-        config = self.config(config_name)
+    def plan(self, endpoint: str, config_name: str, now: float) -> Plan:
+        """Resolve a configuration for an endpoint."""
+        config = self._seen(self.config, config_name, now)
         planned = tuple(
-            PlannedVariant(v, self.model(v.model_name).container, count(v.name, v.instance_count))
-            for v in config.variants
+            PlannedVariant(v, self.model(v.model_name).container, v.instance_count, v.weight) for v in config.variants
         )
         return Plan(endpoint, config, planned)
+
+    def _seen(self, get: Callable[[str], Record], name: str, now: float) -> Record:
+        """What `get` finds, if it was made long enough ago to be seen by whoever refers to it."""
+        found = get(name)
+        if now - found.created < self._lag_s:
+            kind = "endpoint configuration" if isinstance(found, EndpointConfig) else "model"
+            raise invalid(f'Could not find {kind} "{found.arn}".')
+        return found
 
 
 class Tags:
@@ -153,7 +168,7 @@ class Tags:
         self._by_arn: dict[str, dict[str, str]] = {}
 
     def start(self, arn: str, request: Document) -> None:
-        """Take a new resource's tags from its create request."""
+        """Take a new resource's tags from its create request; `check_tags` has passed them."""
         self._by_arn[arn] = _pairs(request.get("Tags") or ())
 
     def drop(self, arn: str) -> None:
@@ -163,6 +178,7 @@ class Tags:
     def add(self, request: Document) -> Document:
         """AddTags: answers with all tags."""
         tags = self._of(request["ResourceArn"])
+        rules.check_tags(request["Tags"])
         merged = tags | _pairs(request["Tags"])
         if len(merged) > MAX_TAGS:
             raise invalid(f"A resource can have {MAX_TAGS} tags; this would make {len(merged)}.")

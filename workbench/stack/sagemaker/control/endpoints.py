@@ -1,23 +1,32 @@
 """The life of endpoints, as a state machine without I/O: what may begin when, and what an ending leaves behind.
 
-    (new)     create -> Creating   --ok--> InService   --failed--> Failed (only delete is left)
-    InService update -> Updating   --ok--> InService on the new configuration
-                                   --failed--> InService on the OLD one, with FailureReason
-    InService scale  -> Updating   --ok, failed--> InService
-    InService, Failed delete -> Deleting -> (gone)
+    (new)       create -> Creating   --ok--> InService       --failed--> Failed (only delete is left)
+    InService   update -> Updating   --ok--> InService on the new configuration
+                                     --failed before traffic moved--> InService on the OLD one, with FailureReason
+                                     --failed later--> RollingBack --> InService on the OLD one, with FailureReason
+                                                       --cannot go back (rolling)--> UpdateRollbackFailed: serves both
+    InService   change -> Updating   --ok--> InService
+                                     --failed--> RollingBack --> InService with what was before, and FailureReason
+    InService, Failed, UpdateRollbackFailed   delete -> Deleting -> (gone)
 
+`change` is UpdateEndpointWeightsAndCapacities, or Application Auto Scaling. UpdateRollbackFailed can be updated again.
 `begin` methods check and change state and return the endpoint with what is to be done; whoever runs processes does it
-and reports with a `finish` method. FailureReason stays until the next update begins, as on AWS.
+and reports with the other methods. FailureReason stays until the next update begins, as on AWS.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from workbench.stack.sagemaker.api import listing
 from workbench.stack.sagemaker.api.wire import Document, invalid
+from workbench.stack.sagemaker.control import capacity, quotas, rollout, view
 from workbench.stack.sagemaker.control.catalog import Catalog
-from workbench.stack.sagemaker.records import Endpoint, Plan, PlannedVariant
+from workbench.stack.sagemaker.control.quotas import Quotas
+from workbench.stack.sagemaker.control.rollout import Outcome, Rollout
+from workbench.stack.sagemaker.control.view import Running
+from workbench.stack.sagemaker.records import Capacity, Endpoint, Plan, Progress, Stage
 
 REASON_LENGTH = 1024
 
@@ -25,8 +34,9 @@ REASON_LENGTH = 1024
 class Endpoints:
     """Every endpoint by name."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, quotas_: Quotas | None = None) -> None:
         self._catalog = catalog
+        self.quotas = quotas_ or Quotas()
         self._endpoints: dict[str, Endpoint] = {}
 
     def all(self) -> list[Endpoint]:
@@ -44,6 +54,10 @@ class Endpoints:
             raise invalid(f'Could not find endpoint "{self._catalog.arn("endpoint", name)}".')
         return found
 
+    def use(self) -> dict[str, int]:
+        """What all endpoints have reserved, by quota."""
+        return quotas.usage(self.all())
+
     # What begins
 
     def begin_create(self, request: Document, now: float) -> Endpoint:
@@ -52,71 +66,107 @@ class Endpoints:
         arn = self._catalog.arn("endpoint", name)
         if self.find(name) is not None:
             raise invalid(f'Cannot create already existing endpoint "{arn}".')
-        plan = self._catalog.plan(name, request["EndpointConfigName"], lambda _, initial: initial)
+        plan = self._catalog.plan(name, request["EndpointConfigName"], now)
+        rollout.parse(request.get("DeploymentConfig"), plan, plan)
+        quotas.check_create(self.quotas, plan, self.use())
         endpoint = Endpoint(name, arn, plan, now, now, deployment_config=request.get("DeploymentConfig"))
-        endpoint.desired = _counts(plan)
+        endpoint.capacity = capacity.of(plan)
+        endpoint.progress = Progress(None, "Creating", now)
         self._endpoints[name.lower()] = endpoint
         self._catalog.tags.start(arn, request)
         return endpoint
 
-    def begin_update(self, request: Document, scaled: Collection[str], now: float) -> Endpoint:
-        """UpdateEndpoint: Updating; `pending` is to be started. `scaled` names the variants with a scalable target."""
-        endpoint = self._settled(request["EndpointName"])
-        excluded = {p["VariantPropertyType"] for p in request.get("ExcludeRetainedVariantProperties") or ()}
-        retain = bool(request.get("RetainAllVariantProperties")) and "DesiredInstanceCount" not in excluded
-        plan = self._catalog.plan(
-            endpoint.name,
-            request["EndpointConfigName"],
-            lambda variant, initial: endpoint.desired.get(variant, initial) if retain else initial,
-        )
+    def begin_update(self, request: Document, scaled: Collection[str], now: float) -> tuple[Endpoint, Rollout]:
+        """UpdateEndpoint: Updating; `pending` is to take over. `scaled` names the variants with a scalable target."""
+        endpoint = self._at_rest(request["EndpointName"], "InService", "UpdateRollbackFailed")
+        plan = self._catalog.plan(endpoint.name, request["EndpointConfigName"], now)
+        plan = _retaining(plan, endpoint, request)
         _check_conversion(endpoint, plan)
         _check_scaled(endpoint, plan, scaled)
+        deployment_config = request.get("DeploymentConfig")
+        if request.get("RetainDeploymentConfig"):
+            deployment_config = deployment_config or endpoint.deployment_config
+        course = rollout.parse(deployment_config, endpoint.plan, plan)
+        quotas.check_update(self.quotas, endpoint, plan, self.use())
         endpoint.pending = plan
-        endpoint.status = "Updating"
-        endpoint.failure_reason = None
-        endpoint.modified = now
-        if not request.get("RetainDeploymentConfig"):
-            endpoint.deployment_config = request.get("DeploymentConfig")
-        return endpoint
+        endpoint.progress = Progress(None, "Creating", now)
+        endpoint.deployment_config = deployment_config
+        _begin(endpoint, now)
+        return endpoint, course
+
+    def begin_change(self, request: Document, now: float) -> Endpoint:
+        """UpdateEndpointWeightsAndCapacities: Updating; what `capacity` says is to be reached."""
+        endpoint = self._at_rest(request["EndpointName"], "InService")
+        return self._change(endpoint, capacity.changed(endpoint, request["DesiredWeightsAndCapacities"]), now)
 
     def begin_scale(self, name: str, variant: str, count: int, now: float) -> Endpoint:
         """A new instance count of one dedicated variant: Updating; `desired` is to be reached."""
-        endpoint = self._settled(name)
-        endpoint.desired[variant] = count
-        endpoint.status = "Updating"
-        endpoint.modified = now
-        return endpoint
+        endpoint = self._at_rest(name, "InService")
+        counts = {**endpoint.desired, variant: count}
+        return self._change(endpoint, replace(endpoint.capacity, counts=counts), now)
+
+    def begin_provision(self, name: str, variant: str, concurrency: int, now: float) -> Endpoint:
+        """A new ProvisionedConcurrency of one serverless variant: Updating; `sizes` is to be reached."""
+        endpoint = self._at_rest(name, "InService")
+        size = replace(endpoint.sizes[variant], provisioned=concurrency)
+        return self._change(endpoint, replace(endpoint.capacity, sizes={**endpoint.sizes, variant: size}), now)
 
     def begin_delete(self, request: Document, now: float) -> Endpoint:
         """DeleteEndpoint: Deleting; everything it runs is to be stopped."""
         endpoint = self.get(request["EndpointName"])
-        if endpoint.status not in ("InService", "Failed"):
+        if endpoint.status not in ("InService", "Failed", "UpdateRollbackFailed"):
             raise invalid(f'Cannot update in-progress endpoint "{endpoint.arn}".')
         endpoint.status = "Deleting"
         endpoint.modified = now
         return endpoint
 
-    def _settled(self, name: str) -> Endpoint:
-        endpoint = self.get(name)
-        if endpoint.status == "Failed":
-            raise invalid(f'Cannot update endpoint "{endpoint.arn}" in state Failed; delete it and create it again.')
-        if endpoint.status != "InService":
-            raise invalid(f'Cannot update in-progress endpoint "{endpoint.arn}".')
+    def _change(self, endpoint: Endpoint, wanted: Capacity, now: float) -> Endpoint:
+        quotas.check_capacity(self.quotas, endpoint, wanted, self.use())
+        endpoint.previous = endpoint.capacity
+        endpoint.capacity = wanted
+        endpoint.progress = Progress("Updating", None, now)
+        _begin(endpoint, now)
         return endpoint
 
-    # How it ends
+    def _at_rest(self, name: str, *allowed: str) -> Endpoint:
+        endpoint = self.get(name)
+        if endpoint.status in allowed:
+            return endpoint
+        if endpoint.status == "Failed":
+            raise invalid(f'Cannot update endpoint "{endpoint.arn}" in state Failed; delete it and create it again.')
+        if endpoint.status == "UpdateRollbackFailed":
+            raise invalid(f'Cannot change endpoint "{endpoint.arn}" in state UpdateRollbackFailed; update it first.')
+        raise invalid(f'Cannot update in-progress endpoint "{endpoint.arn}".')
+
+    # How it goes and ends
+
+    def advance(self, endpoint: Endpoint, old: Stage | None, new: Stage | None, share: float, now: float) -> None:
+        """A deployment has come to its next stage."""
+        endpoint.progress = Progress(old, new, now, share)
+
+    def begin_rollback(self, endpoint: Endpoint, failure: str, now: float) -> None:
+        """What was begun has failed and is being undone: RollingBack."""
+        endpoint.status = "RollingBack"
+        endpoint.failure_reason = failure[:REASON_LENGTH]
+        endpoint.modified = now
 
     def finish_create(self, endpoint: Endpoint, failure: str | None, now: float) -> None:
         """The first deployment runs, or failed."""
         endpoint.status = "InService" if failure is None else "Failed"
         _settle(endpoint, failure, now)
 
-    def finish_update(self, endpoint: Endpoint, failure: str | None, now: float) -> None:
-        """The new deployment serves, or failed and the old one still does."""
-        if failure is None and endpoint.pending is not None:
+    def finish_update(self, endpoint: Endpoint, outcome: Outcome, now: float) -> None:
+        """The new deployment serves, or failed and the old one still does, or both do."""
+        if outcome.failure is None and endpoint.pending is not None:
             endpoint.plan = endpoint.pending
-            endpoint.desired = _counts(endpoint.plan)
-        endpoint.pending = None
+            endpoint.capacity = capacity.of(endpoint.plan)
+        endpoint.status = "UpdateRollbackFailed" if outcome.mixed else "InService"
+        _settle(endpoint, outcome.failure, now)
+
+    def finish_change(self, endpoint: Endpoint, failure: str | None, now: float) -> None:
+        """The new counts, weights and sizes hold, or failed and the previous ones do."""
+        if failure is not None and endpoint.previous is not None:
+            endpoint.capacity = endpoint.previous
         endpoint.status = "InService"
         _settle(endpoint, failure, now)
 
@@ -127,31 +177,9 @@ class Endpoints:
 
     # What is seen
 
-    def describe(self, name: str, running: Mapping[str, int]) -> Document:
-        """DescribeEndpoint; `running` counts each variant's instances that are up."""
-        endpoint = self.get(name)
-        seen: dict[str, object] = {
-            "EndpointName": endpoint.name,
-            "EndpointArn": endpoint.arn,
-            "EndpointConfigName": endpoint.plan.config.name,
-            "EndpointStatus": endpoint.status,
-            "CreationTime": endpoint.created,
-            "LastModifiedTime": endpoint.modified,
-        }
-        if endpoint.status in ("InService", "Updating"):
-            seen["ProductionVariants"] = [_summary(endpoint, v, running) for v in endpoint.plan.variants]
-        if endpoint.failure_reason:
-            seen["FailureReason"] = endpoint.failure_reason
-        if endpoint.deployment_config:
-            seen["LastDeploymentConfig"] = endpoint.deployment_config
-        if endpoint.pending is not None:
-            seen["PendingDeploymentSummary"] = {
-                "EndpointConfigName": endpoint.pending.config.name,
-                "StartTime": endpoint.modified,
-            }
-        if metrics := endpoint.plan.config.document.get("MetricsConfig"):
-            seen["MetricsConfig"] = metrics
-        return seen
+    def describe(self, name: str, running: Running) -> Document:
+        """DescribeEndpoint; `running` says what of each variant is up."""
+        return view.described(self.get(name), running)
 
     def list(self, request: Document) -> Document:
         """ListEndpoints."""
@@ -163,26 +191,33 @@ class Endpoints:
             modified=lambda e: e.modified,
             status=lambda e: e.status,
         )
-        rows = [
-            {
-                "EndpointName": e.name,
-                "EndpointArn": e.arn,
-                "CreationTime": e.created,
-                "LastModifiedTime": e.modified,
-                "EndpointStatus": e.status,
-            }
-            for e in found
-        ]
-        return {"Endpoints": rows, **({"NextToken": token} if token else {})}
+        return {"Endpoints": [view.listed(e) for e in found], **({"NextToken": token} if token else {})}
+
+
+def _begin(endpoint: Endpoint, now: float) -> None:
+    endpoint.status = "Updating"
+    endpoint.failure_reason = None
+    endpoint.modified = now
 
 
 def _settle(endpoint: Endpoint, failure: str | None, now: float) -> None:
     endpoint.failure_reason = failure[:REASON_LENGTH] if failure else None
+    endpoint.pending = endpoint.progress = endpoint.previous = None
     endpoint.modified = now
 
 
-def _counts(plan: Plan) -> dict[str, int]:
-    return {p.variant.name: p.count for p in plan.variants if p.variant.serverless is None}
+def _retaining(plan: Plan, endpoint: Endpoint, request: Document) -> Plan:
+    """The plan with the endpoint's own counts and weights where the caller retains them."""
+    if not request.get("RetainAllVariantProperties"):
+        return plan
+    excluded = {p["VariantPropertyType"] for p in request.get("ExcludeRetainedVariantProperties") or ()}
+    counts: Mapping[str, int] = {} if "DesiredInstanceCount" in excluded else endpoint.desired
+    weights: Mapping[str, float] = {} if "DesiredWeight" in excluded else endpoint.weights
+    variants = tuple(
+        replace(p, count=counts.get(p.variant.name, p.count), weight=weights.get(p.variant.name, p.weight))
+        for p in plan.variants
+    )
+    return replace(plan, variants=variants)
 
 
 def _check_conversion(endpoint: Endpoint, plan: Plan) -> None:
@@ -200,24 +235,3 @@ def _check_scaled(endpoint: Endpoint, plan: Plan, scaled: Collection[str]) -> No
             f'The variant(s) "{stuck}" must be deregistered as scalable targets with AWS Auto Scaling before they can '
             "be removed or have their instance type modified."
         )
-
-
-def _summary(endpoint: Endpoint, planned: PlannedVariant, running: Mapping[str, int]) -> Document:
-    variant, image = planned.variant, planned.container.image
-    summary: dict[str, object] = {
-        "VariantName": variant.name,
-        "DeployedImages": [{"SpecifiedImage": image, "ResolvedImage": image, "ResolutionTime": endpoint.created}],
-        "CurrentWeight": variant.weight,
-        "DesiredWeight": variant.weight,
-        "CurrentInstanceCount": running.get(variant.name, 0),
-    }
-    size = variant.serverless
-    if size is None:
-        summary["DesiredInstanceCount"] = endpoint.desired[variant.name]
-    else:
-        summary["CurrentInstanceCount"] = 0
-        summary["CurrentServerlessConfig"] = {
-            "MemorySizeInMB": size.memory_mb,
-            "MaxConcurrency": size.max_concurrency,
-        }
-    return summary

@@ -1,20 +1,26 @@
-"""What the endpoints' state machine asks for, done: deployments are started, replaced, scaled, stopped.
+"""What the endpoints' state machine asks for, done: deployments are started, replaced, resized, stopped.
 
-An update is blue/green, all at once: the new deployment starts and answers /ping, then takes over in one step; the old
-one finishes the requests it has and goes. So an update fails no request. Canary and linear traffic shifting and
-rollback alarms of a DeploymentConfig are kept and shown, but not carried out.
+An update starts the new deployment and lets it take over as its `Rollout` says; while both serve, each request goes to
+one of them by its share of the traffic. The old one finishes the requests it has and goes, so an update fails no
+request. States last at least as long as the settings say, so that whoever waits for them can see them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from workbench.stack.sagemaker.control.alarms import Alarms
+from workbench.stack.sagemaker.control.deployment import Deployment, part
 from workbench.stack.sagemaker.control.endpoints import Endpoints
+from workbench.stack.sagemaker.control.rollout import Outcome, Rollout
+from workbench.stack.sagemaker.control.update import Update
+from workbench.stack.sagemaker.control.view import Running
 from workbench.stack.sagemaker.faults import FaultTable
 from workbench.stack.sagemaker.model.fleet import Fleet
 from workbench.stack.sagemaker.model.lane import Lane
@@ -25,29 +31,7 @@ from workbench.stack.sagemaker.records import Endpoint, Plan, PlannedVariant
 log = logging.getLogger(__name__)
 OnSetup = Callable[[str, str, float], None]
 """Told of each cold start: endpoint, variant, seconds."""
-
-
-@dataclass(slots=True)
-class Deployment:
-    """The running variants of one endpoint under one plan."""
-
-    plan: Plan
-    lanes: dict[str, Lane]
-
-    async def start(self) -> None:
-        """Start all; on failure nothing of it runs. Raises `StartError`."""
-        outcomes = await asyncio.gather(*(lane.start() for lane in self.lanes.values()), return_exceptions=True)
-        if errors := [o for o in outcomes if o is not None]:
-            await self.stop(0)
-            raise errors[0]
-
-    async def drain(self, limit_s: float) -> None:
-        """Finish what is in flight, then stop."""
-        await asyncio.gather(*(lane.drain(limit_s) for lane in self.lanes.values()))
-
-    async def stop(self, grace_s: float) -> None:
-        """Stop."""
-        await asyncio.gather(*(lane.stop(grace_s) for lane in self.lanes.values()))
+Shares = list[tuple[Deployment, float]]
 
 
 @dataclass(slots=True)
@@ -57,10 +41,13 @@ class Lifecycle:
     host: Host
     endpoints: Endpoints
     faults: FaultTable
+    alarms: Alarms
     on_setup: OnSetup
     on_settled: Callable[[Endpoint], None]
     live: dict[str, Deployment] = field(default_factory=dict)
-    """Serving deployments by endpoint name."""
+    """The deployment of each serving endpoint's configuration, by endpoint name."""
+    _split: dict[str, Shares] = field(default_factory=dict)
+    """While several deployments of an endpoint serve: their shares of the traffic."""
     _all: list[Deployment] = field(default_factory=list)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -68,23 +55,38 @@ class Lifecycle:
         """Start the endpoint's first deployment."""
         self._background(self._create(endpoint))
 
-    def update(self, endpoint: Endpoint) -> None:
+    def update(self, endpoint: Endpoint, rollout: Rollout) -> None:
         """Start `endpoint.pending` and let it take over."""
-        self._background(self._update(endpoint))
+        self._background(self._update(endpoint, rollout))
 
-    def scale(self, endpoint: Endpoint, variant: str) -> None:
-        """Bring a dedicated variant to its desired count."""
-        self._background(self._scale(endpoint, variant))
+    def change(self, endpoint: Endpoint) -> None:
+        """Bring the endpoint's variants from `previous` to `capacity`."""
+        self._background(self._change(endpoint))
 
     def delete(self, endpoint: Endpoint) -> None:
         """Stop all the endpoint runs."""
         self._background(self._delete(endpoint))
 
-    def running(self, endpoint: str) -> dict[str, int]:
+    def pick(self, endpoint: str) -> Deployment | None:
+        """The deployment that answers the next request; None when nothing serves."""
+        split = self._split.get(endpoint)
+        if split is None:
+            return self.live.get(endpoint)
+        deployments, shares = zip(*split, strict=True)
+        chosen: Deployment = random.choices(deployments, shares)[0]
+        return chosen
+
+    def serving(self) -> Iterator[tuple[str, Deployment]]:
+        """Every deployment that may be given requests, with its endpoint."""
+        for name, deployment in self.live.items():
+            for each in [d for d, _ in self._split[name]] if name in self._split else [deployment]:
+                yield name, each
+
+    def running(self, endpoint: str) -> Running:
         """Replicas that are up, by variant."""
-        deployment = self.live.get(endpoint)
-        lanes = deployment.lanes if deployment else {}
-        return {name: sum(r.ready for r in lane.replicas) for name, lane in lanes.items()}
+        main = self.live.get(endpoint)
+        others = [d for d in self.deployments(endpoint) if d is not main]
+        return Running(main.running if main else {}, others[-1].running if others else {})
 
     def deployments(self, endpoint: str) -> list[Deployment]:
         """All of an endpoint's deployments: serving, starting, draining."""
@@ -103,61 +105,93 @@ class Lifecycle:
         await asyncio.gather(*(d.stop(grace_s) for d in self._all))
 
     async def _create(self, endpoint: Endpoint) -> None:
-        deployment, failure = await self._start(endpoint.plan)
+        rest = self._at_least(self.host.settings.creating_s)
+        deployment, failure = self._deployment(endpoint.plan, 1.0), None
+        try:
+            await deployment.start()
+        except StartError as error:
+            failure = str(error)
+        except Exception as error:
+            failure = _defect(endpoint, error)
+        await rest
         if failure is None:
             self.live[endpoint.name] = deployment
+        else:
+            self._all.remove(deployment)
         self.endpoints.finish_create(endpoint, failure, time.time())
         self._settled(endpoint)
 
-    async def _update(self, endpoint: Endpoint) -> None:
+    async def _update(self, endpoint: Endpoint, rollout: Rollout) -> None:
         if endpoint.pending is None:
             raise RuntimeError(f"{endpoint.name} is Updating without a pending plan")
-        deployment, failure = await self._start(endpoint.pending)
-        old = self.live[endpoint.name]
-        if failure is None:
-            self.live[endpoint.name] = deployment
-        self.endpoints.finish_update(endpoint, failure, time.time())
+        rest = self._at_least(self.host.settings.updating_s)
+        before = self._split.get(endpoint.name) or [(self.live[endpoint.name], 1.0)]
+        new = self._deployment(endpoint.pending, rollout.steps[0] if rollout.rolling else 1.0)
+        update = Update(
+            rollout,
+            before[0][0],
+            new,
+            self.alarms,
+            self.host.settings.clock,
+            route=lambda share: self._route(endpoint.name, before, new, share),
+            on_stage=lambda old, new_, share: self.endpoints.advance(endpoint, old, new_, share, time.time()),
+            on_rollback=lambda reason: self.endpoints.begin_rollback(endpoint, reason, time.time()),
+        )
+        try:
+            outcome = await update.run()
+        except Exception as error:
+            outcome = Outcome(_defect(endpoint, error))
+            self._route(endpoint.name, before, new, 0.0)
+        await rest
+        gone = [d for d, _ in before] if outcome.failure is None else [new]
+        if outcome.failure is None:
+            self.live[endpoint.name] = new
+            self._split.pop(endpoint.name, None)
+        self.endpoints.finish_update(endpoint, outcome, time.time())
         self._settled(endpoint)
-        if failure is None:
-            await self._retire(old)
+        if not outcome.mixed:
+            await asyncio.gather(*(self._retire(d) for d in gone))
 
-    async def _scale(self, endpoint: Endpoint, variant: str) -> None:
-        lane = self.live[endpoint.name].lanes[variant]
-        failure = None
-        if isinstance(lane, Fleet):
-            settings = self.host.settings
-            start_s = settings.clock.real(settings.instance_start_s)
-            limit_s = start_s + (lane.planned.variant.startup_timeout_s or settings.startup_timeout_s)
-            failure = await lane.scale(endpoint.desired[variant], limit_s)
-        self.endpoints.finish_update(endpoint, failure, time.time())
+    async def _change(self, endpoint: Endpoint) -> None:
+        if endpoint.previous is None:
+            raise RuntimeError(f"{endpoint.name} is Updating without a change")
+        rest = self._at_least(self.host.settings.updating_s)
+        deployment, previous, wanted = self.live[endpoint.name], endpoint.previous, endpoint.capacity
+        try:
+            failure = await deployment.reach(wanted, previous)
+        except Exception as error:
+            failure = _defect(endpoint, error)
+        if failure is not None:
+            self.endpoints.begin_rollback(endpoint, failure, time.time())
+            await deployment.reach(previous, wanted)
+        await rest
+        self.endpoints.finish_change(endpoint, failure, time.time())
         self._settled(endpoint)
 
     async def _delete(self, endpoint: Endpoint) -> None:
+        rest = self._at_least(self.host.settings.deleting_s)
         self.live.pop(endpoint.name, None)
+        self._split.pop(endpoint.name, None)
         await asyncio.gather(*(self._stop(d) for d in self.deployments(endpoint.name)))
+        await rest
         self.faults.forget(endpoint.name)
         self.endpoints.finish_delete(endpoint)
+
+    def _at_least(self, seconds: float) -> asyncio.Future[None]:
+        """Done after so many emulated seconds from now."""
+        return asyncio.ensure_future(self.host.settings.clock.sleep(seconds))
+
+    def _route(self, endpoint: str, before: Shares, new: Deployment, share: float) -> None:
+        shares = [(d, now * (1 - share)) for d, now in before] + [(new, share)]
+        self._split[endpoint] = [(d, s) for d, s in shares if s > 0]
+        if share == 0 and len(before) == 1:
+            del self._split[endpoint]
 
     def _settled(self, endpoint: Endpoint) -> None:
         if endpoint.failure_reason:
             log.warning("%s is %s: %s", endpoint.name, endpoint.status, endpoint.failure_reason)
         if endpoint.status == "InService":
             self.on_settled(endpoint)
-
-    async def _start(self, plan: Plan) -> tuple[Deployment, str | None]:
-        deployment = Deployment(plan, {p.variant.name: self._lane(plan.endpoint, p) for p in plan.variants})
-        self._all.append(deployment)
-        try:
-            await deployment.start()
-        except StartError as error:
-            self._all.remove(deployment)
-            return deployment, str(error)
-        except Exception as error:
-            # A defect of ours or of the host (no more processes, disk full): the endpoint must not stay Creating.
-            log.exception("%s could not be started", plan.endpoint)
-            self._all.remove(deployment)
-            return deployment, f"Internal error of the emulator: {error!r}"
-        return deployment, None
 
     async def _retire(self, deployment: Deployment) -> None:
         settings = self.host.settings
@@ -169,11 +203,19 @@ class Lifecycle:
         if deployment in self._all:
             self._all.remove(deployment)
 
-    def _lane(self, endpoint: str, planned: PlannedVariant) -> Lane:
+    def _deployment(self, plan: Plan, share: float) -> Deployment:
+        """Not started yet, with a share of the plan's instances."""
+        counts = part({p.variant.name: p.count for p in plan.variants}, share)
+        lanes = {p.variant.name: self._lane(plan.endpoint, p, counts[p.variant.name]) for p in plan.variants}
+        deployment = Deployment(plan, lanes)
+        self._all.append(deployment)
+        return deployment
+
+    def _lane(self, endpoint: str, planned: PlannedVariant, count: int) -> Lane:
         name, size = planned.variant.name, planned.variant.serverless
         factory = ReplicaFactory(self.host, endpoint, planned, self.faults.view(endpoint, name))
         if size is None:
-            return Fleet(factory, planned.count)
+            return Fleet(factory, count)
         return Pool(factory, size, lambda seconds: self.on_setup(endpoint, name, seconds))
 
     def _background(self, work: Coroutine[Any, Any, None]) -> None:
@@ -185,3 +227,9 @@ class Lifecycle:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
             log.error("endpoint operation failed: %r", error, exc_info=error)
+
+
+def _defect(endpoint: Endpoint, error: Exception) -> str:
+    # A defect of ours or of the host (no more processes, disk full): the endpoint must not stay as it is.
+    log.error("%s: an operation failed", endpoint.name, exc_info=error)
+    return f"Internal error of the emulator: {error!r}"

@@ -6,14 +6,26 @@ this emulator does not do yet, its own limits. The latter say "not emulated", so
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from workbench.stack.sagemaker.api.wire import AwsError, Document, invalid
+from workbench.stack.sagemaker.records import Variant
 
 MEMORY_STEPS_MB = (1024, 2048, 3072, 4096, 5120, 6144)
 METRIC_PERIODS_S = (10, 30, 60, 120, 180, 240, 300)
 ENVIRONMENT_BYTES = 32 * 1024
+SERVERLESS_EXCLUDED = (
+    "InstanceType", "InitialInstanceCount", "AcceleratorType", "VolumeSizeInGB", "InstancePools", "CoreDumpConfig",
+    "EnableSSMAccess", "ManagedInstanceScaling", "InferenceAmiVersion", "CapacityReservationConfig",
+)  # fmt: skip
+"""Members of a variant that speak of instances."""
+_IMAGE = re.compile(
+    r"(?P<registry>[a-z0-9.-]+(:\d+)?)/(?P<repository>[a-z0-9]+([._/-]+[a-z0-9]+)*)"
+    r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0-9a-f]{64})?"
+)
+"""registry/repository[:tag] or registry/repository[@digest], as ContainerDefinition.Image has it; not pulled here."""
 
 
 def _not_emulated(what: str) -> AwsError:
@@ -22,6 +34,7 @@ def _not_emulated(what: str) -> AwsError:
 
 def check_model(document: Document) -> None:
     """CreateModel: one container whose artifact is a `.tar.gz` on S3."""
+    check_tags(document.get("Tags") or ())
     primary, several = document.get("PrimaryContainer"), document.get("Containers")
     if bool(primary) == bool(several):
         raise invalid("Specify exactly one of PrimaryContainer and Containers.")
@@ -37,6 +50,11 @@ def check_container(document: Mapping[str, Any]) -> None:
     if not document.get("Image"):
         what = "A model package (ModelPackageName)" if document.get("ModelPackageName") else None
         raise _not_emulated(what) if what else invalid("Image is required in the container definition.")
+    if not _IMAGE.fullmatch(document["Image"]):
+        raise invalid(
+            f"Invalid image URI {document['Image']}: "
+            "expected registry/repository[:tag] or registry/repository[@digest]."
+        )
     if document.get("Mode") == "MultiModel" or document.get("AdditionalModelDataSources"):
         raise _not_emulated("A multi-model container or an additional data source")
     source = document.get("ModelDataSource", {}).get("S3DataSource")
@@ -51,6 +69,7 @@ def check_container(document: Mapping[str, Any]) -> None:
 
 def check_endpoint_config(document: Document) -> None:
     """CreateEndpointConfig: every variant is wholly dedicated or wholly serverless, and a serverless one is alone."""
+    check_tags(document.get("Tags") or ())
     variants = document["ProductionVariants"]
     names = [v["VariantName"] for v in variants]
     if repeated := {n for n in names if names.count(n) > 1}:
@@ -65,6 +84,9 @@ def check_endpoint_config(document: Document) -> None:
             _check_serverless(variant, document)
         else:
             _check_dedicated(variant)
+        routing = (variant.get("RoutingConfig") or {}).get("RoutingStrategy")
+        if routing in ("PREFIX_AWARE", "KV_AWARE"):
+            raise _not_emulated(f"RoutingStrategy {routing}")
     period = (document.get("MetricsConfig") or {}).get("MetricPublishFrequencyInSeconds")
     if period is not None and period not in METRIC_PERIODS_S:
         steps = ", ".join(map(str, METRIC_PERIODS_S))
@@ -73,7 +95,7 @@ def check_endpoint_config(document: Document) -> None:
 
 def _check_dedicated(variant: Mapping[str, Any]) -> None:
     name = variant["VariantName"]
-    for member in ("InstancePools", "ManagedInstanceScaling"):
+    for member in ("InstancePools", "ManagedInstanceScaling", "CapacityReservationConfig"):
         if variant.get(member):
             raise _not_emulated(member)
     for member in ("ModelName", "InstanceType", "InitialInstanceCount"):
@@ -85,7 +107,7 @@ def _check_serverless(variant: Mapping[str, Any], document: Document) -> None:
     name, size = variant["VariantName"], variant["ServerlessConfig"]
     if len(document["ProductionVariants"]) > 1:
         raise invalid("An endpoint configuration with ServerlessConfig can have one production variant only.")
-    for member in ("InstanceType", "InitialInstanceCount", "AcceleratorType", "VolumeSizeInGB", "InstancePools"):
+    for member in SERVERLESS_EXCLUDED:
         if variant.get(member) is not None:
             raise invalid(f"{member} cannot be given with ServerlessConfig (production variant {name}).")
     if document.get("VpcConfig"):
@@ -97,8 +119,34 @@ def _check_serverless(variant: Mapping[str, Any], document: Document) -> None:
     if size["MemorySizeInMB"] not in MEMORY_STEPS_MB:
         steps = ", ".join(map(str, MEMORY_STEPS_MB))
         raise invalid(f"MemorySizeInMB must be one of [{steps}]; got {size['MemorySizeInMB']}.")
-    provisioned = size.get("ProvisionedConcurrency")
-    if provisioned is not None and provisioned > size["MaxConcurrency"]:
+    check_concurrency(size["MaxConcurrency"], size.get("ProvisionedConcurrency") or 0)
+
+
+def check_concurrency(most: int, provisioned: int) -> None:
+    """MaxConcurrency and ProvisionedConcurrency of a serverless variant."""
+    if provisioned > most:
         raise invalid("ProvisionedConcurrency must be less than or equal to MaxConcurrency.")
-    if provisioned is not None:
-        raise _not_emulated("ProvisionedConcurrency")
+
+
+def check_variant_model(variant: Variant, model: Document) -> None:
+    """What a variant cannot do with its model: a serverless one has no VPC, isolation or uncompressed data."""
+    if variant.serverless is None:
+        return
+    container = model.get("PrimaryContainer") or model["Containers"][0]
+    excluded = {
+        "VpcConfig": model.get("VpcConfig"),
+        "EnableNetworkIsolation": model.get("EnableNetworkIsolation"),
+        "ModelDataSource": container.get("ModelDataSource"),
+        "ImageConfig with RepositoryAccessMode Vpc": (container.get("ImageConfig") or {}).get("RepositoryAccessMode")
+        == "Vpc",
+    }
+    for member, given in excluded.items():
+        if given:
+            raise invalid(f"Model {variant.model_name} has {member}, which serverless inference does not support.")
+
+
+def check_tags(tags: Iterable[Mapping[str, str]]) -> None:
+    """Tags of a request: `aws:` is AWS's own prefix."""
+    for tag in tags:
+        if tag["Key"].lower().startswith("aws:"):
+            raise invalid(f"Tag keys starting with 'aws:' are reserved for system use; got {tag['Key']}.")

@@ -17,7 +17,8 @@ import aiohttp
 
 from workbench.stack.sagemaker.api import wire
 from workbench.stack.sagemaker.api.wire import Answer, AwsError
-from workbench.stack.sagemaker.control.lifecycle import Deployment, Lifecycle
+from workbench.stack.sagemaker.control.deployment import Deployment
+from workbench.stack.sagemaker.control.lifecycle import Lifecycle
 from workbench.stack.sagemaker.faults import VariantFaults
 from workbench.stack.sagemaker.metrics.points import Outcome
 from workbench.stack.sagemaker.model.container import SLOW_HEADER
@@ -111,7 +112,7 @@ class Runtime:
         return wire.runtime_error(refusal, id_)
 
     def _deployment(self, endpoint: str) -> Deployment:
-        deployment = self._lifecycle.live.get(endpoint)
+        deployment = self._lifecycle.pick(endpoint)
         if deployment is None:
             raise AwsError("ValidationError", f"Endpoint {endpoint} of account {self._settings.account} not found.")
         return deployment
@@ -187,7 +188,7 @@ def _choose(deployment: Deployment, target: str | None) -> Lane:
         return lanes[target]
     if len(lanes) == 1:
         return next(iter(lanes.values()))
-    weights = [lane.planned.variant.weight for lane in lanes.values()]
+    weights = [deployment.weights[name] for name in lanes]
     if not any(weights):
         return next(iter(lanes.values()))
     return random.choices(list(lanes.values()), weights)[0]

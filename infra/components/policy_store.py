@@ -1,7 +1,9 @@
-"""The policy document's way to the router: AppConfig, which keeps every version and rolls a new one out by degrees.
+"""The policy document's way to the router: AppConfig, which numbers its versions and rolls a new one out by degrees.
 
 The document is authored as YAML and stored as JSON, the form the router reads. A changed document is a new hosted
-version and a new deployment of it; the router polls, and keeps the last good one. Before AppConfig takes a version, by
+version and a new deployment of it, after which Pulumi deletes the version before; the router polls, and keeps the last
+good one. Versions that `inferlane policy push` made are not in Pulumi's state: `inferlane policy clear` takes them away
+before a destroy (docs/decisions/0010). Before AppConfig takes a version, by
 whatever way it comes, it has the `validate` function read it with the router's own eyes: a document that the router
 could not use is refused with its problems. While a rollout lasts, the stack's
 error alarms are watched, and one that rings brings the version before back.
@@ -21,6 +23,8 @@ from infra.config import RolloutConfig
 
 ENVIRONMENT = "live"
 PROFILE = "policy"
+OWN = "the stack's own document"
+"""Tells our hosted version from those that were pushed; `inferlane policy clear` keeps it."""
 VALIDATE_MEMORY_MB = 512
 VALIDATE_TIMEOUT_S = 10
 """The largest document takes a second or two; AppConfig gives a validator 15 s."""
@@ -115,6 +119,7 @@ class PolicyStore(pulumi.ComponentResource):
             configuration_profile_id=profile.configuration_profile_id,
             content=args.document,
             content_type="application/json",
+            description=OWN,
             opts=here,
         )
         strategy = aws.appconfig.DeploymentStrategy(

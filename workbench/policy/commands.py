@@ -1,4 +1,4 @@
-"""The policy commands: check, explain, diff, push, rollback. Parse, call, print.
+"""The policy commands: check, explain, diff, push, rollback, clear. Parse, call, print.
 
 Exit codes: 0, or 1 when a document, a file or the cloud is at fault. A decision to shed is an answer, not a fault.
 check and explain import no AWS library and no terminal one: they are made for editors, hooks and pipes.
@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeVar
 
 import typer
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 100
 """Problems that `check` prints for a person."""
+
+Done = TypeVar("Done")
 
 app = typer.Typer()
 policy = typer.Typer(
@@ -159,6 +161,21 @@ def policy_rollback(
     _result(stack, result, text if result.changed else f"{text}: nothing had to be done", as_json=as_json)
 
 
+@policy.command("clear")
+def policy_clear(stack: Stack, aws: OnAws = False, as_json: AsJson = False) -> None:
+    """Before a stack is destroyed: its own policy in force again, every pushed version gone.
+
+    AppConfig refuses to delete a profile that still holds versions, and Pulumi deletes only the one it made.
+    """
+    cleared = _roll("clear", stack, aws=aws, act=lambda pusher: pusher.clear(), as_json=as_json)
+    result, removed = cleared.result, list(cleared.removed)
+    if as_json:
+        _print_json({"stack": stack, **asdict(result), "removed": removed})
+        return
+    gone = f"removed: {', '.join(map(str, removed))}" if removed else "there was nothing to remove"
+    _print(f"{stack} serves its own policy {result.policy_version}, version {result.version}; {gone}")
+
+
 class _Side(NamedTuple):
     """One of two policies to compare."""
 
@@ -190,7 +207,7 @@ def _store(stack: str, *, aws: bool) -> tuple[Store, Topology | None]:
     return (live.account_store(stack), None) if aws else live.offline_store(stack)
 
 
-def _roll(label: str, stack: str, *, aws: bool, act: Callable[[Pusher], Result], as_json: bool) -> Result:
+def _roll(label: str, stack: str, *, aws: bool, act: Callable[[Pusher], Done], as_json: bool) -> Done:
     """Change a stack's policy behind a progress bar."""
     from workbench.policy.push import Pusher
     from workbench.terminal import Terminal

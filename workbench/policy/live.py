@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 ENVIRONMENT: Final = "live"
 PROFILE: Final = "policy"
+OWN: Final = "the stack's own document"
+"""How the Pulumi program describes the hosted version that it made, and will delete again."""
 COMPLETE: Final = "COMPLETE"
 ROLLING: Final = frozenset({"VALIDATING", "DEPLOYING", "BAKING", "ROLLING_BACK"})
 """States of a deployment that has not ended."""
@@ -91,10 +93,15 @@ class Store:
 
     def versions(self) -> list[int]:
         """The hosted versions there are, newest first."""
+        return list(self.described())
+
+    def described(self) -> dict[int, str]:
+        """The hosted versions there are with their descriptions, newest first."""
         pages = self.client.get_paginator("list_hosted_configuration_versions").paginate(
             ApplicationId=self.ids.application, ConfigurationProfileId=self.ids.profile
         )
-        return sorted((item["VersionNumber"] for page in pages for item in page["Items"]), reverse=True)
+        found = {item["VersionNumber"]: item.get("Description", "") for page in pages for item in page["Items"]}
+        return dict(sorted(found.items(), reverse=True))
 
     def live(self) -> LivePolicy | None:
         """The policy in force, or None before the first deployment completed. Raises `UserError`."""

@@ -6,6 +6,10 @@ ends the waiting, not the rollout. A later deploy of the Pulumi program replaces
 document changed.
 Rollback: while a rollout lasts, it is stopped, and AppConfig goes back by itself. Else the newest earlier version that
 was ever in force is deployed, so that a second rollback goes back further; `to` names another one.
+Clear: AppConfig deletes no profile that still holds hosted versions, and Pulumi knows only of the one it made: a stack
+to which policies were pushed cannot be destroyed. So the stack's own document is put in force again, that no router is
+without one, and every other version goes. It is meant for right before the destroy: AppConfig may give the numbers out
+again, and the history of what was in force goes by numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from typing import Final
 
 from workbench.errors import UserError
 from workbench.policy.document import Document, one_line
-from workbench.policy.live import COMPLETE, LivePolicy, Rollout, Store
+from workbench.policy.live import COMPLETE, OWN, LivePolicy, Rollout, Store
 
 SLACK_S: Final = 600.0
 """Beyond the planned time, until a deployment counts as stuck."""
@@ -37,6 +41,14 @@ class Result:
     deployment: int | None
     """None when nothing had to be deployed."""
     changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """What `clear` left in force, and the hosted versions that went, oldest first."""
+
+    result: Result
+    removed: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +93,28 @@ class Pusher:
         number = self._start(target.version, f"rollback to {target.policy.version}")
         self._wait(number)
         return Result(target.version, target.policy.version, number, changed=True)
+
+    def clear(self) -> Cleared:
+        """Leave nothing that Pulumi does not know, with its own document in force. Raises `UserError`."""
+        rollouts = self.store.rollouts()
+        self._require_quiet(rollouts)
+        there = self.store.described()
+        own = next((number for number, description in there.items() if description == OWN), None)
+        if own is None:
+            raise UserError(
+                f"stack {self.store.stack} holds no policy version that its deploy made, so none could serve once the "
+                "pushed ones are gone: deploy the stack again, then clear"
+            )
+        target = self.store.version(own)
+        number = None
+        serving = next((rollout.version for rollout in rollouts if rollout.state == COMPLETE), None)
+        if serving != own:
+            number = self._start(own, f"clear: back to {target.policy.version}")
+            self._wait(number)
+        removed = tuple(sorted(version for version, description in there.items() if description != OWN))
+        for version in removed:
+            self._delete(version)
+        return Cleared(Result(own, target.policy.version, number, changed=number is not None), removed)
 
     def _target(self, rollouts: list[Rollout], to: int | None) -> LivePolicy:
         there = self.store.versions()

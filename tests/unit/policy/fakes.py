@@ -47,6 +47,7 @@ class FakeAppConfig:
     refuses_documents: str = ""
     refuses_deployments: type[Exception] | None = None
     versions: dict[int, bytes] = field(default_factory=dict)
+    descriptions: dict[int, str] = field(default_factory=dict)
     deployments: list[dict[str, Any]] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     exceptions: type[_Exceptions] = _Exceptions
@@ -56,9 +57,9 @@ class FakeAppConfig:
         """The store that a command would open."""
         return Store("test", cast(Any, self), Ids("app", "env", "profile", "strategy"))
 
-    def seed(self, content: bytes, state: str = "COMPLETE") -> int:
+    def seed(self, content: bytes, state: str = "COMPLETE", description: str = "") -> int:
         """A version and its deployment, as an earlier push or deploy left them."""
-        version = self._add(content)
+        version = self._add(content, description)
         self.deployments.append(self._deployment(version, state))
         return version
 
@@ -66,7 +67,10 @@ class FakeAppConfig:
         self.calls.append(name)
         if name == "list_deployments":
             return _Pages([dict(deployment) for deployment in self.deployments])
-        return _Pages([{"VersionNumber": number} for number in self.versions])
+        told = self.descriptions
+        return _Pages(
+            [{"VersionNumber": n, **({"Description": told[n]} if told.get(n) else {})} for n in self.versions]
+        )
 
     def get_hosted_configuration_version(self, *, VersionNumber: int, **_: str) -> dict[str, Any]:  # noqa: N803
         return {"Content": io.BytesIO(self.versions[VersionNumber])}
@@ -77,7 +81,7 @@ class FakeAppConfig:
             raise BadRequestError(self.refuses_documents)
         json.loads(Content)
         Description.encode("ascii")
-        return {"VersionNumber": self._add(Content)}
+        return {"VersionNumber": self._add(Content, Description)}
 
     def delete_hosted_configuration_version(self, *, VersionNumber: int, **_: str) -> None:  # noqa: N803
         self.calls.append("delete")
@@ -107,10 +111,11 @@ class FakeAppConfig:
         event = {"Description": "Rollback initiated by alarm errors-moderation"}
         return {**found, "EventLog": [event] if found["State"] == "ROLLED_BACK" else []}
 
-    def _add(self, content: bytes) -> int:
+    def _add(self, content: bytes, description: str) -> int:
         number = self._next_version
         self._next_version += 1
         self.versions[number] = content
+        self.descriptions[number] = description
         return number
 
     def _deployment(self, version: int, state: str) -> dict[str, Any]:

@@ -245,8 +245,11 @@ class Engine:
             record.dependencies, record.protect, record.retain = list(goal.dependencies), goal.protect, goal.retain
             record.auto_named, record.settled = auto_named, settled
             state.resources[goal.urn] = record
+        self._tell(instance)
+
+    def _tell(self, instance: Instance) -> None:
         while instance.notes:
-            self.progress.notice(f'{goal.type} "{goal.name}": {instance.notes.pop()}')
+            self.progress.notice(f'{instance.type} "{instance.name}": {instance.notes.pop()}')
 
     def _instance(self, goal: Goal, inputs: Properties) -> Instance:
         return Instance(goal.type, goal.name, self.cloud, inputs)
@@ -290,7 +293,9 @@ class Engine:
         started = self.clock()
         try:
             if not record.retain:
-                self.handler(record.type).delete(self._recorded_instance(record, record.inputs))
+                instance = self._recorded_instance(record, record.inputs)
+                self.handler(record.type).delete(instance)
+                self._tell(instance)
         except DeployError as error:
             return ResourceError(record.type, record.name, "could not delete", error)
         with self.file.change() as state:

@@ -104,6 +104,31 @@ def _error_message(payload: str) -> str:
     return str(message or payload)
 
 
+def _empty(instance: Instance) -> None:
+    """Removes the versions that came past the program (`inferlane policy push`): AWS deletes no profile that holds any,
+    and the program knows only its own, which is gone by now."""
+    profile = {
+        "ApplicationId": instance.inputs["applicationId"],
+        "ConfigurationProfileId": instance.outputs["configurationProfileId"],
+    }
+    removed: list[int] = []
+    while True:  # each look finds what the one before it left
+        found = instance.cloud.call("appconfig", "list_hosted_configuration_versions", profile)
+        versions = [int(str(mapping(version)["VersionNumber"])) for version in items(found.get("Items"))]
+        if not versions:
+            break
+        for version in versions:
+            instance.cloud.call(
+                "appconfig", "delete_hosted_configuration_version", {**profile, "VersionNumber": version}
+            )
+        removed += versions
+    if removed:
+        instance.notes.append(
+            f"versions {', '.join(map(str, sorted(removed)))} were pushed past the program and were removed; "
+            "`pulumi destroy` would fail here: on AWS run `inferlane policy clear` before it"
+        )
+
+
 ROWS = (
     Row(
         type="aws:appconfig/application:Application",
@@ -158,6 +183,7 @@ ROWS = (
         ),
         tags=_TAGS,
         read=Call("get_configuration_profile", params=_PROFILE),
+        before_delete=_empty,
         delete=Call("delete_configuration_profile", params=_PROFILE),
     ),
     Row(

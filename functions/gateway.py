@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from typing import Final
 from urllib.parse import quote
 
@@ -18,7 +19,9 @@ from functions.core.request import ANONYMOUS, Identity, Request, read_claims
 from functions.router import Answer, Call, problem_answer
 
 LARGEST_RESPONSE: Final = 6 * 1024 * 1024 - 64 * 1024
-"""Lambda's 6 MiB limit on a response, less room for headers and JSON escapes."""
+"""Lambda's 6 MiB limit on a response as JSON in UTF-8, less room for headers."""
+_WIDEST: Final = 6
+"""Bytes that one byte of text can become in JSON: a control character is written `\\u0001`."""
 _SAFE: Final = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
 _PASSED_ON: Final = ("content-type", "accept")
 _LONGEST_PASSED_ON: Final = 1024
@@ -67,7 +70,7 @@ def read_event(event: object, fallback_id: str, time_left_s: float) -> Call:
 def write_answer(answer: Answer, request_id: str) -> dict[str, object]:
     """Translate an answer; one that Lambda could not return becomes a 502."""
     response = _response(answer)
-    if len(str(response["body"])) > LARGEST_RESPONSE:
+    if not _fits(str(response["body"])):
         problem = Problem(502, "The model's answer is larger than this front door can return.", "response-too-large")
         return _response(problem_answer(request_id, problem))
     return response
@@ -76,14 +79,24 @@ def write_answer(answer: Answer, request_id: str) -> dict[str, object]:
 def _response(answer: Answer) -> dict[str, object]:
     headers = {name: header_safe(value) for name, value in answer.headers.items()}
     if answer.content_type is not None:
-        headers["content-type"] = answer.content_type
+        plain = answer.content_type.isascii() and answer.content_type.isprintable()  # it is the model's own
+        headers["content-type"] = answer.content_type if plain else header_safe(answer.content_type)
     text = _text(answer.body, answer.content_type)
+    if text is not None and not _fits(text):
+        text = None  # full of quotes or line ends: Base64 may still fit
     return {
         "statusCode": answer.status,
         "headers": headers,
         "body": base64.b64encode(answer.body).decode("ascii") if text is None else text,
         "isBase64Encoded": text is None,
     }
+
+
+def _fits(body: str) -> bool:
+    """Whether Lambda can return the text, which travels as a JSON string."""
+    if len(body) * _WIDEST <= LARGEST_RESPONSE:
+        return True
+    return len(json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")) <= LARGEST_RESPONSE
 
 
 def _text(body: bytes, content_type: str | None) -> str | None:

@@ -147,6 +147,37 @@ def test_an_answer_beyond_lambdas_limit_is_a_502() -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "way"),
+    [
+        (b"1" * 6_000_000, "text"),
+        ("\u4f60".encode() * 2_050_000, "text"),
+        (b'"' * 4_000_000, "base64"),
+        (b"\x01" * 2_000_000, "base64"),
+        (b'"' * 5_000_000, "too large"),
+        ("\u4f60".encode() * 2_100_000, "too large"),
+        (b"1" * 6_300_000, "too large"),
+    ],
+)
+def test_a_large_text_is_measured_as_lambda_sends_it(body: bytes, way: str) -> None:
+    """As a JSON string in UTF-8: escapes and wide characters count; what fits only as Base64 goes as that."""
+    response = front(healthy(0.01, Outcome(Kind.OK, 200, body, "application/json"))).call(event())
+    assert len(json.dumps(response, ensure_ascii=False).encode()) < 6 * 1024 * 1024
+    if way == "too large":
+        assert problem(response)["type"] == "urn:inferlane:problem:response-too-large"
+        return
+    assert response["isBase64Encoded"] is (way == "base64")
+    sent = str(response["body"])
+    assert (base64.b64decode(sent) if way == "base64" else sent.encode()) == body
+
+
+def test_a_models_content_type_cannot_break_the_header() -> None:
+    """What a header may hold goes out as it is, anything else encoded."""
+    for told, sent in (("text/plain; x=%41", "text/plain; x=%41"), ("text/pl\nx: 1", "text/pl%0Ax: 1")):
+        response = front(healthy(0.01, Outcome(Kind.OK, 200, b"x", told))).call(event())
+        assert headers(response)["content-type"] == sent
+
+
+@pytest.mark.parametrize(
     ("authorizer", "tenant"),
     [
         (IAM, "backoffice"),

@@ -50,6 +50,7 @@ def test_refusals_in_their_order(asked: Request, caller: Caller | None, model: s
     """The first that applies is told, without a time to return."""
     found = refused(asked, caller)
     assert (found.model, found.shed, found.order, found.rule) == (model, shed, (), "default")
+    assert (found.tenant, found.policy_version) == ("demo" if caller else None, "test.1")
 
 
 def test_a_refusal_says_who_called_and_by_which_policy() -> None:
@@ -70,6 +71,7 @@ def test_a_refusal_says_who_called_and_by_which_policy() -> None:
         shed=Shed(404, "no route has this path"),
         policy_version="test.1",
     )
+    assert refused(request(path="/nowhere")).to_json()["priority"] == {"asked": None, "granted": None}
     stranger = refused(request(), None)
     assert (stranger.tenant, stranger.tier, stranger.cost_center) == (None, None, None)
 

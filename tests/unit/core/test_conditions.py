@@ -157,3 +157,14 @@ def test_a_range_without_an_upper_bound_can_be_certain_from_below() -> None:
     """Only open ranges are decided by a lower bound."""
     assert Range(at_least=1).has_from(1) is True
     assert Range(above=1).has_from(1) is None
+    assert Range(at_most=1).has_from(1) is None
+    assert Range(at_most=1).has_from(1.1) is False
+    assert Range(below=1).has_from(1) is False
+    assert Range().has_from(1) is True
+
+
+def test_a_load_that_is_known_decides_by_itself() -> None:
+    """0.9 exactly is below 1 and not below 0.9; as a lower bound it could be anything above."""
+    assert holds({"load": {"lane": "dedicated", "below": 1}}) is True
+    assert holds({"load": {"lane": "dedicated", "at_most": 0.9}}) is True
+    assert holds({"load": {"lane": "dedicated", "below": 0.9}}) is False

@@ -121,6 +121,27 @@ def test_it_turns_as_often_as_the_hour_says() -> None:
     assert replay(quick, points(*[90.0] * 2, *[60.0] * 2, *[90.0] * 1), None, NOW).on is False
 
 
+@pytest.mark.parametrize(
+    "before",
+    [[], [80.0], [90.0] * 4 + [80.0], [90.0] * 6 + [60.0] * 3],
+    ids=["nothing", "a value between", "a broken run", "a turn on and off"],
+)
+def test_a_run_begins_at_nothing(before: list[float]) -> None:
+    """A second more than five minutes takes six points, whatever came before them."""
+    signal = Signal("dedicated", "cpu_percent", above=85, for_s=301, until_below=70, until_for_s=180)
+    assert on([*before, *[90.0] * 5], signal=signal) is False
+    assert on([*before, *[90.0] * 6], signal=signal) is True
+
+
+def test_after_a_long_gap_a_run_begins_at_nothing_too() -> None:
+    """Nor does what lies before the hour end the replay."""
+    signal = Signal("dedicated", "cpu_percent", above=85, for_s=301, until_below=70, until_for_s=180)
+    long_ago = [(NOW - 7200, 90.0), (NOW - 1800, 90.0)]
+    for count, state in ((5, False), (6, True)):
+        late = [(NOW - 60 * k, 90.0) for k in range(1, count + 1)]
+        assert replay(signal, Series.of(long_ago + late), None, NOW).on is state
+
+
 def test_points_that_overlap_cover_their_time_once() -> None:
     """Nine points of a minute, half a minute apart, cover five minutes; eight do not."""
     nine = Series.of([(NOW - 60 - 30 * i, 90.0) for i in range(9)])

@@ -39,6 +39,8 @@ ANSWERS = {
         ([Kind.NOT_READY, Kind.TIMEOUT], 503),
         ([Kind.TOO_LARGE, Kind.TIMEOUT], 504),
         ([Kind.TOO_LARGE, Kind.TOO_LARGE], 413),
+        ([Kind.BUSY, Kind.THROTTLED, Kind.TOO_LARGE], 429),
+        ([Kind.LOST, Kind.BUSY, Kind.THROTTLED], 503),
         ([Kind.TIMEOUT, Kind.UPSTREAM_ERROR], 504),
         ([Kind.TIMEOUT], 504),
         ([Kind.UPSTREAM_ERROR, Kind.UPSTREAM_ERROR], 502),

@@ -32,6 +32,15 @@ def test_every_shipped_policy_is_valid(file: Path) -> None:
     assert parsed.model_of("/realtime/chat") == "moderation"
 
 
+def test_a_model_is_named_by_the_path_or_by_the_body() -> None:
+    """By neither where the path is no route, or the body does not say."""
+    parsed = policy(routes=[{"path": "/v1/chat/completions", "model": {"from_body": "model"}}])
+    assert parsed.model_of("/v1/chat/completions", "m") == "m"
+    assert parsed.model_of("/v1/chat/completions") is None
+    assert parsed.model_of("/v1/models/m/invocations", "other") == "m"
+    assert parsed.model_of("/nowhere", "m") is None
+
+
 def test_schema_and_version_are_enough() -> None:
     """The smallest document has the defaults of the design."""
     parsed = parse_policy({"schema": "inferlane/policy/v1", "version": "1"})

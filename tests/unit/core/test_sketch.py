@@ -87,3 +87,41 @@ def test_the_rank_is_met_by_the_bucket_that_reaches_it() -> None:
     sketch.add(10.0, 0.0)
     assert sketch.quantile(0.5) == pytest.approx(1.0, rel=ACCURACY + 1e-9)
     assert sketch.quantile(0.51) == pytest.approx(10.0, rel=ACCURACY + 1e-9)
+
+
+def test_of_three_the_second_is_within_two_thirds() -> None:
+    """Ranks add up over the buckets before."""
+    sketch = Sketch()
+    for value in (1.0, 10.0, 100.0):
+        sketch.add(value, 0.0)
+    found = [sketch.quantile(q) for q in (0.3, 0.6, 0.66, 0.7, 1.0)]
+    assert found == pytest.approx([1.0, 10.0, 10.0, 100.0, 100.0], rel=ACCURACY + 1e-9)
+
+
+def test_when_the_reference_moves_what_is_recent_keeps_its_weight() -> None:
+    """Half-lives 0, 40 and 41: the second counts half, the first nothing, and time goes on from there."""
+    sketch = Sketch(1.0)
+    for at in (0.0, 40.0, 41.0):
+        sketch.add(1.0, at)
+    assert sketch.count(41.0) == pytest.approx(1.5)
+    sketch.add(1.0, 42.0)
+    assert sketch.count(42.0) == pytest.approx(1.75)
+    assert sketch.count(43.0) == pytest.approx(0.875)
+
+
+def test_what_is_next_to_nothing_is_dropped_when_the_reference_moves() -> None:
+    """A millionth does not hold a bucket; what is worth more does."""
+    sketch = Sketch(1.0)
+    sketch.add(9.0, 0.0)
+    sketch.add(1.0, 30.0)
+    sketch.add(1.0, 41.0)
+    assert sketch.count(41.0) == pytest.approx(1 + 2**-11)
+    assert sketch.quantile(1.0) == pytest.approx(1.0, rel=ACCURACY + 1e-9)
+
+
+def test_the_shortest_duration_is_a_tenth_of_a_millisecond() -> None:
+    """A clock that stood still does no harm."""
+    sketch = Sketch()
+    sketch.add(0.0, 0.0)
+    sketch.add(1e-9, 0.0)
+    assert sketch.quantile(0.5) == pytest.approx(1e-4, rel=ACCURACY + 1e-9)

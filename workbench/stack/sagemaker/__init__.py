@@ -9,6 +9,7 @@ Rooms, each knowing only those before it:
 - `scaling`: Application Auto Scaling
 - `model`: model archives and the processes that serve them: instances, containers, their queues and health
 - `control`: models, endpoint configurations, endpoints, and their life
+- `transform`: batch transform jobs
 - `metrics`: what CloudWatch sees
 - `runtime`: InvokeEndpoint
 """

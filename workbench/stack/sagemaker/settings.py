@@ -65,7 +65,22 @@ class Settings:
     """Serverless request and response. AWS: 4 MB."""
     cores_per_instance: float = 1.0
     """Host cores that stand for a whole instance: so many busy cores read as vCPUs x 100 % CPUUtilization."""
+    transform_start_s: float = 0.0
+    """From a transform job's creation to its instances. AWS: minutes."""
+    transform_startup_timeout_s: float = 1800.0
+    """To the first good /ping of a transform job's container. AWS: 30 minutes (aws/amazon-sagemaker-examples#815)."""
+    transform_max_s: float = 432_000.0
+    """Limit of a transform job's run. AWS: unpublished ("days"); 5 days are what training and processing jobs get."""
+    transform_keeps_newlines: bool = True
+    """Whether a line that is sent by itself keeps its newline. AWS: not documented; the SDK's local mode keeps it."""
+    transform_range_includes_end: bool = True
+    """Whether `[a:b]` of a filter includes b. AWS: the guide's example includes it, its JsonPath reference does not."""
     clock: Clock = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clock", Clock(self.time_scale))
+
+    @property
+    def publish_every_s(self) -> float:
+        """Real seconds between two looks for metric bins that are due: one, or half a bin where bins are shorter."""
+        return min(max(self.clock.real(self.metric_period_s) / 2, 0.2), 1.0)

@@ -7,7 +7,8 @@ resolves, connects and verifies TLS; here are only framing (RFC 9112) and what t
 * `ConnectError`: nobody was reached. `NotSentError`: the connection broke before the whole request was handed over;
   nothing can have run, since a server acts on a complete request only. (It may still answer an incomplete one, as with
   an early 413; such an answer is taken.) `AnswerError`: the request was sent, and no proper answer came.
-* `TimeoutError` at `ends`, which bounds the whole exchange, not each read.
+* `TimeoutError` at `ends`, which bounds the whole exchange, not each read, nor each address of a name: connecting is
+  given up after a second in all. Only the resolver cannot be hurried.
 
 A connection is used again only after an answer that was read to its end, within 20 s, and if nothing has come in on
 it meanwhile: a peer that closed it, or a late byte of something else, must not meet the next request.
@@ -22,7 +23,6 @@ import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPSConnection
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -113,21 +113,45 @@ class Peer:
         return None
 
     def _connect(self, ends: float) -> socket.socket:
-        timeout_s = max(0.001, min(_CONNECT_S, ends - time.monotonic()))
-        connection: HTTPConnection
-        if self._secure:
-            if self._tls is None:
-                self._tls = ssl.create_default_context()
-                self._tls.set_alpn_protocols(["http/1.1"])
-            connection = HTTPSConnection(self._name, self._port, timeout=timeout_s, context=self._tls)
-        else:
-            connection = HTTPConnection(self._name, self._port, timeout=timeout_s)
+        limit = min(ends, time.monotonic() + _CONNECT_S)
         try:
-            connection.connect()
-        except OSError as error:
-            connection.close()
+            return self._secured(self._reached(limit), limit)
+        except TimeoutError as error:
+            if time.monotonic() >= ends:  # the caller's time was short: that says nothing of the peer
+                raise TimeoutError("the attempt's time was over before there was a connection") from error
             raise ConnectError(f"{type(error).__name__}: {error}") from error
-        return connection.sock
+        except OSError as error:
+            raise ConnectError(f"{type(error).__name__}: {error}") from error
+
+    def _reached(self, limit: float) -> socket.socket:
+        """The first of the host's addresses that accepts. Those left share the time that is left."""
+        addresses = socket.getaddrinfo(self._name, self._port, type=socket.SOCK_STREAM)
+        for place, (family, kind, protocol, _, address) in enumerate(addresses, 1):
+            sock = socket.socket(family, kind, protocol)
+            try:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.settimeout(_left(limit) / (len(addresses) - place + 1))
+                sock.connect(address)
+            except OSError:
+                sock.close()
+                if place == len(addresses):
+                    raise
+            else:
+                return sock
+        raise OSError("the name has no address")
+
+    def _secured(self, sock: socket.socket, limit: float) -> socket.socket:
+        if not self._secure:
+            return sock
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+            self._tls.set_alpn_protocols(["http/1.1"])
+        try:
+            sock.settimeout(_left(limit))
+            return self._tls.wrap_socket(sock, server_hostname=self._name)
+        except BaseException:
+            sock.close()
+            raise
 
 
 def _head(method: str, path: str, host: str, headers: Mapping[str, str], length: int) -> bytes:

@@ -10,7 +10,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -192,6 +192,49 @@ def test_nobody_there_is_a_connect_error() -> None:
         post(unused_url())
     with pytest.raises(ConnectError):
         post("http://nothing.invalid")
+
+
+@contextmanager
+def deaf() -> Iterator[int]:
+    """A port that lets nobody in: its queue is full and nobody accepts."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, ExitStack() as waiting:
+        for _ in range(3):
+            sock = waiting.enter_context(socket.socket())
+            sock.setblocking(False)
+            with suppress(BlockingIOError):
+                sock.connect(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+def test_a_caller_short_of_time_does_not_make_the_peer_absent() -> None:
+    """Time over before the connection stood, in TCP or in TLS, is a timeout; a whole second in vain is the peer's."""
+    with deaf() as port, server(lambda _: time.sleep(5)) as (silent, _):
+        for url in (f"http://127.0.0.1:{port}", silent.replace("http:", "https:")):
+            with pytest.raises(TimeoutError):
+                post(url, timeout_s=0.1)
+            started = time.monotonic()
+            with pytest.raises(ConnectError):
+                post(url, timeout_s=5)
+            assert 0.9 < time.monotonic() - started < 2
+
+
+def test_addresses_of_a_name_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that hangs does not keep the next from being tried, and together they take no longer than one."""
+    with deaf() as port, server(answering(PLAIN)) as (url, _):
+        hanging = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))
+        there = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", int(url.rpartition(":")[2])))
+        found = [hanging, hanging, there]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        started = time.monotonic()
+        assert post("http://several.example").body == b"hello"
+        assert time.monotonic() - started < 1
+        found.pop()
+        with pytest.raises(ConnectError):
+            post("http://several.example", timeout_s=5)
+        assert time.monotonic() - started < 2.5
+        found.clear()
+        with pytest.raises(ConnectError, match="no address"):
+            post("http://several.example")
 
 
 def test_time_bounds_the_whole_exchange() -> None:

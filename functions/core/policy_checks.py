@@ -66,16 +66,22 @@ class _Step:
             step.ends = path
 
     def covering(self, pattern: PathPattern) -> Path | None:
-        """The place of a route that takes every path that `pattern` would, or None."""
+        """The place of the first route that takes every path that `pattern` would, or None."""
+        takers: list[Path | None] = []
         steps = [self]
         for segment in pattern.segments:
-            found = next((step.rest for step in steps if step.rest is not None), None)
-            if found is not None:
-                return found
-            wider = {segment, "*"} if segment else {segment}  # * takes no empty segment
+            takers += [step.rest for step in steps]
+            wider = (segment, "*") if segment not in ("", "*") else (segment,)  # * takes no empty segment
             steps = [step.after[name] for step in steps for name in wider if name in step.after]
-        ends = [step.rest if pattern.open_end or step.rest is not None else step.ends for step in steps]
-        return next((end for end in ends if end is not None), None)
+        takers += [step.rest for step in steps]
+        if not pattern.open_end:
+            takers += [step.ends for step in steps]
+        return _first(takers)
+
+
+def _first(places: Iterable[Path | None]) -> Path | None:
+    """The one that stands before all others in its list."""
+    return min((place for place in places if place is not None), key=lambda place: int(place[-1]), default=None)
 
 
 def check_tenants(tenants: Sequence[tuple[Path, TenantEntry]], notes: Problems) -> None:
@@ -119,13 +125,14 @@ class _Earlier:
         self._lengths.setdefault(what, set()).add(len(run))
 
     def covering(self, questions: dict[str, str]) -> Path | None:
-        """The place of an entry that takes every caller whom `questions` would, or None."""
-        for what, pattern in questions.items():
-            for part in _parts(pattern, self._lengths.get(what, set())):
-                for path, earlier in self._kept.get((what, part), ()):
-                    if all(name in questions and covers(wide, questions[name]) for name, wide in earlier.items()):
-                        return path
-        return None
+        """The place of the first entry that takes every caller whom `questions` would, or None."""
+        return _first(
+            path
+            for what, pattern in questions.items()
+            for part in _parts(pattern, self._lengths.get(what, set()))
+            for path, earlier in self._kept.get((what, part), ())
+            if all(name in questions and covers(wide, questions[name]) for name, wide in earlier.items())
+        )
 
 
 def _runs(pattern: str) -> list[str]:

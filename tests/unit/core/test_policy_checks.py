@@ -58,6 +58,40 @@ def test_routes_are_the_same_when_they_match_the_same_paths() -> None:
 
 
 @pytest.mark.parametrize(
+    ("paths", "covered"),
+    [
+        (["/a/b", "/a/b"], {1: 0}),
+        (["/a/*", "/a/b"], {1: 0}),
+        (["/a/b", "/a/*"], {}),
+        (["/a/*", "/a/"], {}),
+        (["/a/*", "/a"], {}),
+        (["/a/*", "/a/b/c"], {}),
+        (["/a/**", "/a"], {1: 0}),
+        (["/a/**", "/a/"], {1: 0}),
+        (["/a/**", "/a/b/**"], {1: 0}),
+        (["/a/b/**", "/a/**"], {}),
+        (["/a/b", "/a/b/**"], {}),
+        (["/*/**", "/a/**"], {1: 0}),
+        (["/**", "/a", "/**", "/b/{x}"], {1: 0, 2: 0, 3: 0}),
+        (["/a/*", "/*/b", "/**", "/a/b"], {3: 0}),
+        (["/*/b", "/a/*", "/a/b"], {2: 0}),
+        (["/x", "/**", "/x"], {2: 0}),
+        (["/*/c/**", "/a/*/d", "/{x}/{y}/d", "/a/c/d"], {3: 0}),
+    ],
+)
+def test_a_route_is_never_reached_when_an_earlier_one_takes_all_its_paths(
+    paths: list[str], covered: dict[int, int]
+) -> None:
+    """The first that does is named, and whether its path is the same."""
+    shapes = [path.replace("{x}", "*").replace("{y}", "*") for path in paths]
+    assert found(routes=[{"path": path, "model": "m"} for path in paths]) == [
+        f"routes[{later}].path: never reached: routes[{first}] "
+        + ("has the same path" if shapes[first] == shapes[later] else f"takes every path of {paths[later]!r}")
+        for later, first in covered.items()
+    ]
+
+
+@pytest.mark.parametrize(
     ("entries", "covered"),
     [
         ([{"identity": "a*"}, {"identity": "ab"}], {1: 0}),
@@ -74,6 +108,9 @@ def test_routes_are_the_same_when_they_match_the_same_paths() -> None:
         ([{"identity": "long-*"}, {"identity": "*-long"}, {"identity": "x-long-*-long"}], {2: 1}),
         ([{"identity": "ab"}, {"identity": "ab"}, {"identity": "ab"}], {1: 0, 2: 0}),
         ([{"identity": "*b?c*"}, {"identity": "*bc*"}, {"identity": "a?bcd"}], {2: 1}),
+        ([{"identity": "*bc*"}, {"identity": "*b*c*"}, {"identity": "*d"}, {"identity": "a?bcd"}], {3: 0}),
+        ([{"identity": "*d"}, {"identity": "*b*c*"}, {"identity": "a?bcd"}], {2: 0}),
+        ([{"claim": {"b": "y"}}, {"claim": {"a": "x"}}, {"claim": {"a": "x", "b": "y"}}], {2: 0}),
         ([{"identity": "*aaa*"}, {"identity": "aa?a"}, {"identity": "xaaaax"}], {2: 0}),
         ([{"identity": "a*a"}, {"identity": "a"}, {"identity": "aa"}], {2: 0}),
     ],

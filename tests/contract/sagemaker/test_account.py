@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, WaiterError
@@ -62,7 +63,7 @@ def test_quotas(account: Emulator) -> None:
 )
 def test_states_that_waiters_see(account: Emulator, aws: Aws) -> None:
     """Creating, Updating and Deleting last as long as asked; both waiters return, and fail on Failed."""
-    often = {"Delay": 1, "MaxAttempts": 20}
+    often: Any = {"Delay": 1, "MaxAttempts": 20}
     began = time.monotonic()
     account.config("cpu", "model", serverless=1)
     account.admin(

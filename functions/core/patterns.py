@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from functions.core.document import DocumentError, Path, as_text
 
@@ -83,51 +83,55 @@ def wildcard_match(pattern: str, text: str) -> bool:
     return all(c == "*" for c in pattern[p:])
 
 
-def covers(wide: str, narrow: str) -> bool:
-    """Whether every text that the wildcard `narrow` matches is matched by `wide`.
+class _Stop(NamedTuple):
+    """A literal letter of a wildcard, or its end."""
 
-    `narrow` is run through `wide`'s automaton: its `?` is any letter, so only `?` and `*` can take it, and its `*` is
-    any number of those. Sets of states repeat soon, so this ends.
+    letter: str
+    """Empty: the end."""
+    place: int
+    """How many letters stand before it, at least."""
+    stars: int
+    """How many `*` stand before it."""
+
+
+def covers(wide: str, narrow: str) -> bool:
+    """Whether every text that the wildcard `narrow` matches is matched by `wide`; at most |wide|·|narrow| steps.
+
+    What stands in `narrow` for a wildcard may be a letter that `wide` does not have, and so many of it that no two
+    letters of `narrow` are near each other by chance. So `wide` covers it exactly when `wide`'s letters can be laid on
+    equal ones of `narrow`, in order and both ends on both ends, with as much between two of them as `wide` demands: at
+    least so much where it has a `*` there, and else just so much in every text, which takes that `narrow` has none.
     """
-    begun = (0, _resting(wide, {0}))
-    work, seen = [begun], {begun}
-    while work:
-        at, states = work.pop()
-        if not states or (at == len(narrow) and len(wide) not in states):
+    stops = _stops(narrow)
+    laid, before = [_START], _START
+    for stop in _stops(wide):
+        gap = stop.place - before.place
+        if stop.stars > before.stars:
+            laid = [found for found in stops if found.letter == stop.letter and found.place - laid[0].place >= gap]
+        else:
+            exact = {(stop.letter, last.place + gap, last.stars) for last in laid}
+            laid = [found for found in stops if found in exact]
+        if not laid:
             return False
-        if at == len(narrow):
-            continue
-        letter = narrow[at]
-        after = _resting(wide, _step(wide, states, None if letter in "*?" else letter))
-        following = [(at + 1, states), (at, after)] if letter == "*" else [(at + 1, after)]
-        for state in following:
-            if state not in seen:
-                seen.add(state)
-                work.append(state)
+        before = stop
     return True
 
 
-def _step(pattern: str, states: frozenset[int], letter: str | None) -> set[int]:
-    """Where one letter leads; None stands for a letter that no literal equals."""
-    found: set[int] = set()
-    for at in states:
-        if at < len(pattern):
-            if pattern[at] == "*":
-                found.add(at)
-            elif pattern[at] == "?" or pattern[at] == letter:
-                found.add(at + 1)
-    return found
+_START: Final = _Stop("", -1, 0)
 
 
-def _resting(pattern: str, states: set[int]) -> frozenset[int]:
-    """The states with those behind a `*`, which may match nothing."""
-    found: set[int] = set()
-    for at in states:
-        found.add(at)
-        while at < len(pattern) and pattern[at] == "*":
-            at += 1
-            found.add(at)
-    return frozenset(found)
+def _stops(pattern: str) -> list[_Stop]:
+    """The literal letters, then the end."""
+    found: list[_Stop] = []
+    place = stars = 0
+    for letter in pattern:
+        if letter == "*":
+            stars += 1
+            continue
+        if letter != "?":
+            found.append(_Stop(letter, place, stars))
+        place += 1
+    return [*found, _Stop("", place, stars)]
 
 
 def media_type(content_type: str) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import jsonschema  # type: ignore[import-untyped]  # its stubs are a package of their own, for one test
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from functions.core.decide import decide
+from functions.core.patterns import covers, wildcard_match
 from functions.core.policy_parser import problems
 from tests.unit.core.builders import IDLE, policy, policy_document, request, rules, topology
 from tests.unit.core.refused import when
@@ -151,6 +155,42 @@ def test_ten_thousand_routes_are_told_apart_at_once() -> None:
     many = routes(*(f"/{'abcdefghij'[i % 10]}/{i}/{{model}}" for i in range(10_000)), "/a/0/x")
     assert [error.path for error in problems(policy_document(**many))] == [("routes", 10_000, "path")]
     assert time.perf_counter() - began < 5.0
+
+
+COMB = "*a" + "?" * 40 + "*"
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow", "covered"),
+    [
+        (COMB, "*a*b" * 120 + "?" * 40 + "*", True),
+        (COMB, "*a*b" * 15 + "?" * 10, False),
+        ("*" + "?" * 500 + "a" * 500, "a" * 1_024, True),
+        ("*" + "a*" * 500, "a*" * 500, True),
+        ("*" + "a?" * 400 + "*", "a*" * 400, False),
+    ],
+)
+def test_two_patterns_are_compared_in_time_that_grows_with_their_lengths(wide: str, narrow: str, covered: bool) -> None:
+    """No pair of patterns can stall the check of a policy, nor the router that reads it."""
+    began = time.perf_counter()
+    assert covers(wide, narrow) is covered
+    assert time.perf_counter() - began < 2.0
+
+
+WILDCARDS = st.text("ab*?", max_size=9)
+
+
+@settings(max_examples=300)
+@given(WILDCARDS, WILDCARDS)
+def test_a_pattern_covers_another_exactly_when_no_text_tells_them_apart(wide: str, narrow: str) -> None:
+    """Every text of `narrow` whose wildcards are filled from the letters of both and one that neither has."""
+    runs = ["", *"abz", *("".join(two) for two in itertools.product("abz", repeat=2)), "z" * 12]
+    choices: dict[str, list[str]] = {"*": runs, "?": ["z", "a", "b"]}
+    texts = itertools.islice(itertools.product(*(choices.get(letter, [letter]) for letter in narrow)), 3_000)
+    apart = any(not wildcard_match(wide, "".join(text)) for text in texts)
+    assert not (apart and covers(wide, narrow))
+    if narrow.count("*") + narrow.count("?") <= 2:
+        assert covers(wide, narrow) is not apart
 
 
 def rule_at(local: str, zone: str, condition: dict[str, object], fold: int = 0) -> bool:

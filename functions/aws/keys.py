@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from functions.aws.direct import Items
 from functions.ports import KeyRecord
+
+_NO: Final = {"BOOL": False}
 
 
 class KeyTableError(Exception):
@@ -27,4 +31,5 @@ class DynamoKeys:
         key_id = row.get("key_id", {}).get("S")
         if not key_id:
             raise KeyTableError("a row of the keys table has no key_id")
-        return KeyRecord(key_id, bool(row.get("disabled", {}).get("BOOL", False)))
+        # Written by hand in another type, or as anything else, it still means that somebody wants the key to stop.
+        return KeyRecord(key_id, row.get("disabled", _NO) not in (_NO, {"NULL": True}))

@@ -57,6 +57,32 @@ def test_a_key_is_found_by_its_hash(keys: KeyStore, key_hash: str, found: KeyRec
     assert keys.find(key_hash) == found
 
 
+@pytest.mark.parametrize(
+    ("disabled", "stopped"),
+    [
+        ({"BOOL": False}, False),
+        ({"NULL": True}, False),
+        ({"S": "true"}, True),
+        ({"N": "1"}, True),
+        ({"S": "yes"}, True),
+        ({"M": {}}, True),
+    ],
+)
+def test_a_key_that_somebody_wanted_stopped_is_stopped(disabled: dict[str, object], stopped: bool) -> None:
+    """However the attribute was written; only a plain no, or nothing, lets the key live."""
+    with mock_aws():
+        client: Any = boto3.client("dynamodb", region_name="us-east-1")
+        client.create_table(
+            TableName=TABLE,
+            KeySchema=[{"AttributeName": "key_hash", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "key_hash", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        row = {"key_hash": {"S": "h"}, "key_id": {"S": "hand-made"}, "disabled": disabled}
+        client.put_item(TableName=TABLE, Item=row)
+        assert DynamoKeys(client, TABLE).find("h") == KeyRecord("hand-made", stopped)
+
+
 def test_a_malformed_row_is_an_error_not_a_stranger(dynamo: DynamoKeys) -> None:
     """A row without key_id is ours to mend."""
     with pytest.raises(KeyTableError):

@@ -23,6 +23,8 @@ from functions.ports import LaneKey, Log
 _SLOTS: Final = 8
 _CALM_S: Final = 15.0
 _URGENT_S: Final = 2.0
+_LONGEST_PAUSE_S: Final = 60.0
+"""Looks in vain are this far apart in the end: each takes up to most of a second, out of some caller's deadline."""
 _OLD_S: Final = 600.0
 _KEPT_S: Final = 86_400
 _LOG_EVERY_S: Final = 60.0
@@ -41,11 +43,13 @@ class SharedMarks:
         self._marks: dict[LaneKey, list[float]] = {}
         self._looked_at = float("-inf")
         self._told_at = float("-inf")
-        self._failed = False
+        self._in_vain = 0
 
     def marks(self, now: float, *, urgent: bool) -> Mapping[LaneKey, Sequence[float]]:
         """The others' marks (see `ports.FailureMarks`)."""
-        wait_s = _URGENT_S if urgent and not self._failed else _CALM_S
+        wait_s = _URGENT_S if urgent else _CALM_S
+        if self._in_vain:
+            wait_s = min(_LONGEST_PAUSE_S, _CALM_S * 2.0 ** (self._in_vain - 1))
         if not 0 <= now - self._looked_at < wait_s:
             self._looked_at = now
             self._look(now)
@@ -78,10 +82,10 @@ class SharedMarks:
             item = self._items.get_item(TableName=self._table, Key={"pk": {"S": "marks"}}).get("Item", {})
             self._found = {name: float(value["N"]) for name, value in item.items() if "|" in name and "N" in value}
         except Exception as error:
-            self._failed = True
+            self._in_vain = min(self._in_vain + 1, 10)
             self._tell("Failure marks cannot be read", error, now)
             return
-        self._failed = False
+        self._in_vain = 0
         self._marks = {}
         for name, at in self._found.items():
             slot, _, rest = name.partition("|")

@@ -13,7 +13,8 @@ item's size, `lease` {lease_owner, lease_until, epoch, ttl}. Rules:
 * Clocks may differ by seconds. A snapshot or a lease from further ahead than that is the mistake of one clock: it
   counts as old, or as free, and is overwritten.
 * DynamoDB slow, throttled or gone: the last one is served with its age. Only when it is too old to be believed, or
-  there is none, does this instance read CloudWatch for itself.
+  there is none, does this instance read CloudWatch for itself. It looks again after pauses that double up to a minute:
+  a look in vain takes up to most of a second, out of some caller's deadline.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ LEASE_S: Final = 5.0
 _SKEW_S: Final = 5.0
 _LOOK_AGAIN_S: Final = 1.0
 """While another instance reads."""
+_LONGEST_PAUSE_S: Final = 60.0
+"""Between looks in vain; a tenth of the age at which a snapshot is no longer believed."""
 _SPREAD_S: Final = 2.0
 """Instances look this far apart."""
 _KEPT_S: Final = 86_400
@@ -67,11 +70,12 @@ class SharedSignals:
         self._held: Snapshot | None = None
         self._epoch = 0
         self._next_at = float("-inf")
+        self._in_vain = 0
         self._told_at = float("-inf")
 
     def snapshot(self, now: float) -> Snapshot:
         """The newest that is shared (see `ports.SignalSource`)."""
-        if now >= self._next_at or now < self._next_at - 2 * self._ttl_s - LEASE_S:
+        if now >= self._next_at or now < self._next_at - 2 * max(self._ttl_s, _LONGEST_PAUSE_S):
             self._next_at = self._look(now)
         return self._held or Snapshot(None)
 
@@ -79,12 +83,13 @@ class SharedSignals:
         """Renew what is held; when to look again."""
         try:
             self._take_shared()
-            if self._fresh(now):
-                return self._becomes_old_at(now)
-            epoch = self._lease(now)
+            epoch = None if self._fresh(now) else self._lease(now)
         except Exception as error:
             self._tell("The shared snapshot cannot be reached", error, now)
             return self._alone(now)
+        self._in_vain = 0
+        if self._fresh(now):
+            return self._becomes_old_at(now)
         if epoch is None:
             return now + min(_LOOK_AGAIN_S, self._ttl_s)
         return self._renew(epoch, now)
@@ -177,7 +182,9 @@ class SharedSignals:
                 self._held = self._read(now, self._held)
             except Exception as error:
                 self._tell("CloudWatch cannot be read", error, now)
-        return now + self._ttl_s
+        pause_s = max(self._ttl_s, min(_LONGEST_PAUSE_S, self._ttl_s * 2.0**self._in_vain))
+        self._in_vain = min(self._in_vain + 1, 10)
+        return now + pause_s
 
     def _tell(self, what: str, error: Exception, now: float) -> None:
         if not 0 <= now - self._told_at < _LOG_EVERY_S:

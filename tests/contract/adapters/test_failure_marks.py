@@ -79,7 +79,7 @@ def test_old_marks_go_with_the_next_write(client: DynamoDBClient) -> None:
 
 
 def test_a_table_that_does_not_answer_is_asked_less_and_told_once(client: DynamoDBClient) -> None:
-    """What was known serves on; no more than one call per 15 s, one line a minute, no account id."""
+    """What was known serves on; calls in vain after pauses that double, one line a minute, no account id."""
     instance(client, "one").publish({KEY: NOW}, NOW)
     watched, log = Watched(client), FakeLog()
     mine = instance(watched, "two", log)
@@ -88,9 +88,17 @@ def test_a_table_that_does_not_answer_is_asked_less_and_told_once(client: Dynamo
     calls = len(watched.calls)
     assert all(mine.marks(NOW + second, urgent=True) == {KEY: [NOW]} for second in range(1, 59))
     mine.publish({KEY: NOW}, NOW + 59)
-    assert len(watched.calls) - calls <= 6
+    assert len(watched.calls) - calls == 1 + 2 + 1  # looks at 2, 17 and 47 s, and the mark
     assert len(log.lines) == 1
     assert "123456789012" not in str(log.lines)
+    calls = len(watched.calls)
+    assert all(mine.marks(NOW + second, urgent=True) for second in range(60, 600))
+    assert len(watched.calls) - calls <= 540 / 60 + 1
+    watched.broken = False
+    mine.marks(NOW + 660, urgent=True)
+    calls = len(watched.calls)
+    assert [mine.marks(NOW + second, urgent=True) for second in range(661, 669)]
+    assert len(watched.calls) - calls == 4  # as often as ever
 
 
 def test_nobody_there_is_no_failure() -> None:

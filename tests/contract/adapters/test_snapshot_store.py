@@ -196,7 +196,7 @@ def test_a_failing_cloudwatch_is_asked_once_a_lease_by_all_together(client: Dyna
 
 
 def test_without_dynamodb_the_last_one_serves_and_cloudwatch_rests(client: DynamoDBClient) -> None:
-    """Down for nine minutes: its age tells. It is asked once per time to live."""
+    """Down for nine minutes: its age tells. It is asked after pauses that double up to a minute."""
     metrics, log = Metrics(), FakeLog()
     broken = Watched(client)
     one = instance(broken, metrics, "a", log)
@@ -204,10 +204,14 @@ def test_without_dynamodb_the_last_one_serves_and_cloudwatch_rests(client: Dynam
     broken.broken, calls = True, len(broken.calls)
     assert all(one.snapshot(NOW + second) is old for second in range(0, 540, 5))
     assert metrics.reads == 1
-    assert len(broken.calls) - calls <= 540 / TTL_S
+    assert len(broken.calls) - calls == 10  # at 20, 35, 65, 125 s, and each minute from then on
     assert [line[0] for line in log.lines].count("warning") <= 10
     broken.broken = False
     assert one.snapshot(NOW + 600).taken_at == pytest.approx(NOW + 600)
+    assert one.snapshot(NOW + 620).taken_at == pytest.approx(NOW + 620)
+    broken.broken, calls = True, len(broken.calls)
+    assert all(one.snapshot(NOW + 620 + second) for second in range(0, 60, 5))
+    assert len(broken.calls) - calls == 2  # the first pause is short again
 
 
 def test_without_dynamodb_and_without_a_believable_snapshot_it_reads_for_itself() -> None:

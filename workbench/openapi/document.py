@@ -41,6 +41,9 @@ _FAULTS: Final = {
     502: "Every lane failed, or the model's answer is larger than the gateway can return.",
     504: "No lane answered before the deadline.",
 }
+_BY_GATEWAY: Final = (401, 403, 413, 429, 500, 503, 504)
+"""What API Gateway answers in its own form as well: who is not let in, what Lambda cannot be handed (6 MB, with binary
+bodies in Base64) or is too much at a time, and a function that crashed, did not start, or ran out of time."""
 
 
 def document(routes: Iterable[Route] = ()) -> dict[str, Any]:
@@ -103,8 +106,8 @@ def _health() -> dict[str, Any]:
         "security": [],
         "responses": {
             "200": _json_answer("The router runs.", "Health"),
-            **_problems([500]),
-            **_gateway([429]),
+            **_problems([500], by_gateway=[500]),
+            **_gateway([429, 503]),
         },
     }
 
@@ -116,7 +119,7 @@ def _lanes() -> dict[str, Any]:
         "tags": ["operation"],
         "responses": {
             "200": _json_answer("Every lane of every model of this stack.", "Board"),
-            **_problems([401, 403, 500, 503], by_gateway=[401, 403, 503]),
+            **_problems([401, 403, 500, 503], by_gateway=[401, 403, 500, 503]),
             **_gateway([429]),
         },
     }
@@ -152,7 +155,7 @@ def _invocation_answers() -> dict[str, Any]:
         },
     }
     statuses = sorted({*_SHED, *_FAULTS, *failures()})
-    for code, answer in _problems(statuses, by_gateway=[401, 403, 429, 503]).items():
+    for code, answer in _problems(statuses, by_gateway=_BY_GATEWAY).items():
         if int(code) < HTTPStatus.INTERNAL_SERVER_ERROR:
             answer["content"].update(opaque)  # a container may refuse with the same status and words of its own
         answers[code] = answer
@@ -250,6 +253,7 @@ _DESCRIPTION: Final = (
 )
 _INVOCATION: Final = (
     "The body's bytes go to the model untouched; its bytes and content type come back. All request headers named here "
-    f"are wishes. A deadline beyond {MAX_DEADLINE_MS} ms is cut to it. When a lane fails without having served, the "
-    "next one is tried while the deadline allows."
+    f"are wishes. A deadline beyond {MAX_DEADLINE_MS} ms is cut to it. Lambda is handed 6 MB at most, and what is not "
+    "text in Base64: some 4.5 MB of binary, whatever a lane itself would take. When a lane fails without "
+    "having served, the next one is tried while the deadline allows."
 )

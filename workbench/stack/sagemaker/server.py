@@ -30,8 +30,9 @@ from workbench.stack.sagemaker.control.alarms import CloudWatchAlarms
 from workbench.stack.sagemaker.control.catalog import Catalog
 from workbench.stack.sagemaker.control.endpoints import Endpoints
 from workbench.stack.sagemaker.control.lifecycle import Lifecycle
-from workbench.stack.sagemaker.control.operations import Control, desired_instances
+from workbench.stack.sagemaker.control.operations import Control
 from workbench.stack.sagemaker.control.quotas import Quotas, profile
+from workbench.stack.sagemaker.control.scalable import Variants
 from workbench.stack.sagemaker.faults import Fault, FaultError, FaultTable
 from workbench.stack.sagemaker.metrics.telemetry import Telemetry
 from workbench.stack.sagemaker.model.artifacts import ArtifactStore
@@ -39,7 +40,9 @@ from workbench.stack.sagemaker.model.lane import Lane
 from workbench.stack.sagemaker.model.replica import Host, LogNumbers
 from workbench.stack.sagemaker.records import Endpoint
 from workbench.stack.sagemaker.runtime.invoke import ResetError, Runtime
-from workbench.stack.sagemaker.scaling.targets import Scaling
+from workbench.stack.sagemaker.scaling.engine import Engine
+from workbench.stack.sagemaker.scaling.readings import CloudWatch
+from workbench.stack.sagemaker.scaling.service import AutoScaling
 from workbench.stack.sagemaker.settings import Settings
 
 if TYPE_CHECKING:
@@ -58,7 +61,6 @@ class Server:
         self._faults = FaultTable()
         catalog = Catalog(settings.region, settings.account, settings.clock.real(settings.consistency_lag_s))
         self._endpoints = Endpoints(catalog, Quotas(profile(settings.quota_profile)))
-        self._scaling = Scaling(settings.region, settings.account, desired_instances(self._endpoints))
         self._catalog = catalog
         self._expiries: set[asyncio.Task[None]] = set()
 
@@ -94,13 +96,16 @@ class Server:
         host = Host(settings, session, artifacts, LogNumbers(folder / "logs"))
         alarms = CloudWatchAlarms(cloudwatch)
         self._lifecycle = Lifecycle(host, self._endpoints, self._faults, alarms, self._on_setup, self._on_settled)
-        self._control = Control(self._catalog, self._endpoints, self._scaling, self._lifecycle)
+        resources = Variants(self._endpoints, self._lifecycle)
+        scaling = AutoScaling(settings, resources)
+        self._control = Control(self._catalog, self._endpoints, scaling, self._lifecycle)
         self._protocol = Protocol(self._control.known)
         self._telemetry = Telemetry(settings, self._lifecycle, cloudwatch)
         self._runtime = Runtime(settings, session, self._lifecycle, self._telemetry.outcome)
         loops = [
             asyncio.create_task(self._telemetry.sample_forever()),
             asyncio.create_task(self._telemetry.publish_forever()),
+            asyncio.create_task(Engine(settings, scaling, CloudWatch(cloudwatch)).run_forever()),
         ]
         yield
         for task in [*loops, *self._expiries]:

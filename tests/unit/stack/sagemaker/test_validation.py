@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from botocore.model import ListShape, MapShape, Shape, StringShape, StructureShape
 
+from tests.unit.stack.sagemaker.scaling.fakes import service
 from workbench.stack.sagemaker.api.validation import compiled
 from workbench.stack.sagemaker.api.wire import AwsError, Call, Protocol
 from workbench.stack.sagemaker.control.catalog import Catalog
 from workbench.stack.sagemaker.control.endpoints import Endpoints
-from workbench.stack.sagemaker.control.operations import Control, desired_instances
-from workbench.stack.sagemaker.scaling.targets import Scaling
+from workbench.stack.sagemaker.control.operations import Control
 
 KNOWN = {
     "sagemaker": frozenset({"CreateModel", "CreateEndpointConfig", "CreateEndpoint", "DescribeModel", "AddTags"}),
@@ -128,8 +128,7 @@ def test_every_pattern_of_a_served_operation_compiles() -> None:
     """The service models' Java patterns are understood, for every operation that is served."""
     catalog = Catalog("us-east-1", "000000000000")
     endpoints = Endpoints(catalog)
-    scaling = Scaling("us-east-1", "000000000000", desired_instances(endpoints))
-    known = Control(catalog, endpoints, scaling, lifecycle=None).known  # type: ignore[arg-type]
+    known = Control(catalog, endpoints, service(), lifecycle=None).known  # type: ignore[arg-type]
     protocol = Protocol(known)
     found = [
         pattern

@@ -8,37 +8,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from workbench.stack.sagemaker.api.wire import Call, Document, invalid
+from workbench.stack.sagemaker.api.wire import Call, Document
 from workbench.stack.sagemaker.control.catalog import Catalog
 from workbench.stack.sagemaker.control.endpoints import Endpoints
 from workbench.stack.sagemaker.control.lifecycle import Lifecycle
 from workbench.stack.sagemaker.records import Endpoint
-from workbench.stack.sagemaker.scaling.schedules import Schedules
-from workbench.stack.sagemaker.scaling.targets import Scaling, Target
+from workbench.stack.sagemaker.scaling.service import AutoScaling
 
 Operation = Callable[[Document], Document]
-
-
-def desired_instances(endpoints: Endpoints) -> Callable[[str, str], int | None]:
-    """Looks up the desired instances of (endpoint, variant) for Application Auto Scaling."""
-
-    def look_up(name: str, variant: str) -> int | None:
-        endpoint = endpoints.get(name)
-        if variant not in {p.variant.name for p in endpoint.plan.variants}:
-            raise invalid(f"Variant {variant} of endpoint {name} not found.")
-        return endpoint.desired.get(variant)
-
-    return look_up
 
 
 class Control:
     """Serves control-plane calls."""
 
-    def __init__(self, catalog: Catalog, endpoints: Endpoints, scaling: Scaling, lifecycle: Lifecycle) -> None:
+    def __init__(self, catalog: Catalog, endpoints: Endpoints, scaling: AutoScaling, lifecycle: Lifecycle) -> None:
         self._endpoints = endpoints
         self._scaling = scaling
         self._lifecycle = lifecycle
-        schedules = Schedules(scaling)
         self._operations: dict[str, dict[str, Operation]] = {
             "sagemaker": {
                 "CreateModel": lambda r: catalog.create_model(r, time.time()),
@@ -59,20 +45,7 @@ class Control:
                 "ListTags": catalog.tags.list,
                 "DeleteTags": catalog.tags.delete,
             },
-            "application-autoscaling": {
-                "RegisterScalableTarget": self._register_target,
-                "DescribeScalableTargets": scaling.describe_targets,
-                "DeregisterScalableTarget": scaling.deregister,
-                "PutScalingPolicy": lambda r: scaling.put_policy(r, time.time()),
-                "DescribeScalingPolicies": scaling.describe_policies,
-                "DeleteScalingPolicy": scaling.delete_policy,
-                "PutScheduledAction": lambda r: schedules.put(r, time.time()),
-                "DescribeScheduledActions": schedules.describe,
-                "DeleteScheduledAction": schedules.delete,
-                "ListTagsForResource": scaling.list_tags,
-                "TagResource": scaling.tag,
-                "UntagResource": scaling.untag,
-            },
+            "application-autoscaling": {**scaling.operations},
         }
 
     @property
@@ -86,8 +59,7 @@ class Control:
 
     def settled(self, endpoint: Endpoint) -> None:
         """An endpoint has come to rest: bring its variants within the bounds of their scalable targets."""
-        for target in self._scaling.of(endpoint.name):
-            self._apply(endpoint, target)
+        self._scaling.settled(endpoint.name)
 
     def _create_endpoint(self, request: Document) -> Document:
         endpoint = self._endpoints.begin_create(request, time.time())
@@ -99,7 +71,7 @@ class Control:
         return self._endpoints.describe(name, self._lifecycle.running(name))
 
     def _update_endpoint(self, request: Document) -> Document:
-        scaled = {t.variant for t in self._scaling.of(request["EndpointName"])}
+        scaled = self._scaling.scaled(request["EndpointName"])
         endpoint, rollout = self._endpoints.begin_update(request, scaled, time.time())
         self._lifecycle.update(endpoint, rollout)
         return {"EndpointArn": endpoint.arn}
@@ -114,17 +86,3 @@ class Control:
         self._scaling.forget(endpoint.name)
         self._lifecycle.delete(endpoint)
         return {}
-
-    def _register_target(self, request: Document) -> Document:
-        answer, target = self._scaling.register(request, time.time())
-        endpoint = self._endpoints.get(target.endpoint)
-        if endpoint.status == "InService":
-            self._apply(endpoint, target)
-        return answer
-
-    def _apply(self, endpoint: Endpoint, target: Target) -> None:
-        current = endpoint.desired.get(target.variant)
-        if current is None or endpoint.status != "InService" or target.bounded(current) == current:
-            return
-        self._endpoints.begin_scale(endpoint.name, target.variant, target.bounded(current), time.time())
-        self._lifecycle.change(endpoint)

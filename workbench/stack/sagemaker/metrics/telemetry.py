@@ -69,10 +69,9 @@ class Telemetry:
 
     async def publish_forever(self) -> None:
         """Publish what is due, every second, or twice a bin where bins are short."""
-        clock = self.settings.clock
-        lag_s, pause_s = clock.real(self.settings.metric_lag_s), min(max(self.bins.period_s / 2, 0.2), 1.0)
+        lag_s = self.settings.clock.real(self.settings.metric_lag_s)
         while True:
-            await asyncio.sleep(pause_s)
+            await asyncio.sleep(self.settings.publish_every_s)
             for namespace, datums in self.bins.take(time.time(), lag_s).items():
                 self._pending.extend((namespace, d) for d in datums)
             if self._pending and not await asyncio.to_thread(self._publish):

@@ -1,26 +1,51 @@
-"""Application Auto Scaling's scheduled actions for endpoint variants: kept and validated. Pure.
+"""Application Auto Scaling's scheduled actions: put, described, deleted, and which are due. Pure.
 
 An action belongs to its scalable target and goes with it. An update changes what it names; start and end times that
-it does not name are deleted, as AWS documents. Nothing acts on them: a schedule of days has no place in an emulator
-that lives for minutes.
+it does not name are deleted, as AWS documents. When due, an action sets its target's minimum and maximum. Schedules are
+told by the emulated time: with a time scale of 60, `rate(5 minutes)` is due every five seconds, and a cron or at
+schedule as if the time since the start of the emulator had passed 60 times as fast.
 """
 
 from __future__ import annotations
 
-import re
 import uuid
-import zoneinfo
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from workbench.stack.sagemaker.api import listing
-from workbench.stack.sagemaker.api.wire import Document, invalid
-from workbench.stack.sagemaker.scaling.targets import DIMENSION, Scaling, Target, check_namespace, not_found
+from workbench.stack.sagemaker.api.wire import AwsError, Document, invalid
+from workbench.stack.sagemaker.scaling.targets import Scaling, Target, check_namespace, not_found, page
+from workbench.stack.sagemaker.scaling.timing import Bounds, ScheduleError, next_fire
 
-_SCHEDULE = re.compile(
-    r"at\(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\)"
-    r"|rate\([1-9]\d* (?:minutes?|hours?|days?)\)"
-    r"|cron\((?:[^ ()]+ ){5}[^ ()]+\)"
-)
+MOST_ACTIONS = 200
+"""Per scalable target. Application Auto Scaling's quota."""
+
+
+@dataclass(slots=True)
+class Action:
+    """A scheduled action."""
+
+    document: dict[str, Any]
+    bounds: Bounds
+    due: float | None
+    """Emulated epoch seconds; None when it is over."""
+
+    @property
+    def name(self) -> str:
+        """Unique in its target."""
+        return str(self.document["ScheduledActionName"])
+
+    def renew(self, moment: float) -> None:
+        """It has been carried out: the next time."""
+        self.due = next_fire(self.document["Schedule"], self.document.get("Timezone"), self.bounds, moment)
+
+    def limits(self, target: Target) -> tuple[int, int]:
+        """Minimum and maximum that it leaves. One that it does not name gives way to one that it does."""
+        given = self.document["ScalableTargetAction"]
+        minimum, maximum = given.get("MinCapacity"), given.get("MaxCapacity")
+        if minimum is None:
+            return min(target.minimum, maximum), maximum
+        return minimum, max(target.maximum, minimum) if maximum is None else maximum
 
 
 class Schedules:
@@ -29,43 +54,39 @@ class Schedules:
     def __init__(self, scaling: Scaling) -> None:
         self._scaling = scaling
 
-    def put(self, request: Document, now: float) -> Document:
-        """PutScheduledAction, which also changes one of that name."""
+    def put(self, request: Document, now: float, moment: float) -> Document:
+        """PutScheduledAction, which also changes one of that name. `moment` is `now` in emulated time."""
         target = self._scaling.target(request)
         name = request["ScheduledActionName"]
-        known = dict(target.actions.get(name, {}))
-        kept = {k: v for k, v in known.items() if k not in ("StartTime", "EndTime")}
+        known = target.actions.get(name)
+        if known is None and len(target.actions) >= MOST_ACTIONS:
+            raise AwsError("LimitExceededException", f"A scalable target can have {MOST_ACTIONS} scheduled actions.")
+        kept = {k: v for k, v in known.document.items() if k not in ("StartTime", "EndTime")} if known else {}
         given = {k: request[k] for k in ("Schedule", "Timezone", "StartTime", "EndTime") if k in request}
-        action = {
+        document = {
             "ScheduledActionName": name,
             "ScheduledActionARN": self._arn(target, name),
             "ServiceNamespace": "sagemaker",
-            "ResourceId": target.resource_id,
-            "ScalableDimension": DIMENSION,
+            "ResourceId": target.place.resource_id,
+            "ScalableDimension": target.place.dimension,
             "CreationTime": now,
             **kept,
             **given,
         }
         if "ScalableTargetAction" in request:
-            action["ScalableTargetAction"] = dict(request["ScalableTargetAction"])
-        _check(action)
-        target.actions[name] = action
+            document["ScalableTargetAction"] = dict(request["ScalableTargetAction"])
+        target.actions[name] = _checked(document, moment)
         return {}
 
     def describe(self, request: Document) -> Document:
         """DescribeScheduledActions."""
         check_namespace(request)
         names, resource = request.get("ScheduledActionNames"), request.get("ResourceId")
-        every = [a for t in self._scaling.all() for a in t.actions.values()]
-        kept = [a for a in every if resource in (None, a["ResourceId"])]
-        kept = [a for a in kept if not names or a["ScheduledActionName"] in names]
-        page, token = listing.page(
-            kept,
-            key=lambda a: [f"{a['ResourceId']}/{a['ScheduledActionName']}"],
-            size=int(request.get("MaxResults", 50)),
-            token=request.get("NextToken"),
-        )
-        return {"ScheduledActions": page, **({"NextToken": token} if token else {})}
+        rows = [a.document for t in self._scaling.all() for a in t.actions.values()]
+        rows = [a for a in rows if resource in (None, a["ResourceId"])]
+        rows = [a for a in rows if not names or a["ScheduledActionName"] in names]
+        found, token = page(rows, request, lambda a: f"{a['ResourceId']}/{a['ScheduledActionName']}")
+        return {"ScheduledActions": found, **token}
 
     def delete(self, request: Document) -> Document:
         """DeleteScheduledAction."""
@@ -77,23 +98,39 @@ class Schedules:
             )
         return {}
 
+    def due(self, moment: float) -> list[tuple[Target, Action]]:
+        """The actions whose time has come, the longest due first."""
+        every = [(t, a) for t in self._scaling.all() for a in t.actions.values()]
+        return sorted(
+            ((t, a) for t, a in every if a.due is not None and a.due <= moment), key=lambda pair: pair[1].due or 0.0
+        )
+
     def _arn(self, target: Target, name: str) -> str:
         place = f"arn:aws:autoscaling:{self._scaling.place}:scheduledAction:{uuid.uuid4()}"
-        return f"{place}:resource/sagemaker/{target.resource_id}:scheduledActionName/{name}"
+        return f"{place}:resource/sagemaker/{target.place.resource_id}:scheduledActionName/{name}"
 
 
-def _check(action: dict[str, Any]) -> None:
-    schedule = action.get("Schedule")
-    if schedule is None or _SCHEDULE.fullmatch(schedule) is None:
-        raise invalid(f"Schedule must be at(...), rate(...) or cron(...) with six fields; got {schedule!r}.")
-    bounds = action.get("ScalableTargetAction") or {}
-    minimum, maximum = bounds.get("MinCapacity"), bounds.get("MaxCapacity")
+def _checked(document: dict[str, Any], moment: float) -> Action:
+    limits = document.get("ScalableTargetAction") or {}
+    minimum, maximum = limits.get("MinCapacity"), limits.get("MaxCapacity")
     if minimum is None and maximum is None:
         raise invalid("ScalableTargetAction needs MinCapacity, MaxCapacity or both.")
     if minimum is not None and maximum is not None and minimum > maximum:
         raise invalid(f"MinCapacity {minimum} is above MaxCapacity {maximum}.")
-    zone = action.get("Timezone", "UTC")
+    bounds = Bounds(moment, _epoch(document.get("StartTime")), _epoch(document.get("EndTime")))
+    if bounds.start is not None and bounds.end is not None and bounds.start >= bounds.end:
+        raise invalid("EndTime must be after StartTime.")
     try:
-        zoneinfo.ZoneInfo(zone)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise invalid(f"Timezone {zone!r} is not known.") from error
+        due = next_fire(str(document.get("Schedule")), document.get("Timezone"), bounds, moment)
+    except ScheduleError as error:
+        raise invalid(str(error)) from error
+    return Action(document, bounds, due)
+
+
+def _epoch(value: float | str | None) -> float | None:
+    if isinstance(value, str):
+        try:
+            return datetime.fromisoformat(value).timestamp()
+        except ValueError as error:
+            raise invalid(f"{value!r} is not a timestamp.") from error
+    return value

@@ -1,36 +1,40 @@
-"""Application Auto Scaling's calls for endpoint variants: targets and policies, kept and validated. Pure.
+"""Scalable targets of endpoint variants: registered, described, deregistered, tagged. Pure; `now` is an argument.
 
-Registering a target brings the variant's instance count between its minimum and maximum, as AWS does. The policies are
-kept and listed, but nothing acts on them yet: no alarms are made and no metric moves a count.
+A target is a variant's instance count or, for a serverless one, its provisioned concurrency, with a minimum and a
+maximum. Its policies (`policies.py`) and scheduled actions (`schedules.py`) go with it.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench.stack.sagemaker.api import listing
 from workbench.stack.sagemaker.api.wire import AwsError, Document, invalid
+from workbench.stack.sagemaker.scaling.capacity import Cooldown
+from workbench.stack.sagemaker.scaling.demands import Place
+from workbench.stack.sagemaker.scaling.resources import DIMENSIONS, INSTANCES, Dimension, Resources
 
-DIMENSION = "sagemaker:variant:DesiredInstanceCount"
+if TYPE_CHECKING:
+    from workbench.stack.sagemaker.scaling.policies import Policy
+    from workbench.stack.sagemaker.scaling.scaler import Change
+    from workbench.stack.sagemaker.scaling.schedules import Action
+
 _RESOURCE = re.compile(r"endpoint/([^/]+)/variant/([^/]+)")
 _ROLE = "sagemaker.application-autoscaling.amazonaws.com/AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
+_SUSPENSIONS = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
 
-Instances = Callable[[str, str], int | None]
-"""Desired instances of (endpoint, variant): None for a serverless variant. Raises `AwsError` when there is none."""
+Key = tuple[str, Dimension]
 
 
 @dataclass(slots=True)
 class Target:
     """A scalable target."""
 
-    resource_id: str
-    endpoint: str
-    variant: str
+    place: Place
     minimum: int
     maximum: int
     role: str
@@ -38,28 +42,59 @@ class Target:
     arn: str
     suspended: Mapping[str, bool]
     tags: dict[str, str] = field(default_factory=dict)
-    policies: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    actions: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Scheduled actions by name: `schedules.py`."""
+    policies: dict[str, Policy] = field(default_factory=dict)
+    actions: dict[str, Action] = field(default_factory=dict)
+    """Scheduled actions by name."""
+    cooldown: Cooldown | None = None
+    change: Change | None = None
+    """The change of capacity that is going on."""
+
+    @property
+    def key(self) -> Key:
+        """What it is found by."""
+        return self.place.resource_id, self.place.dimension
+
+    @property
+    def counts_instances(self) -> bool:
+        """Whether it scales instances."""
+        return self.place.dimension == INSTANCES
 
     def bounded(self, count: int) -> int:
         """The count nearest to `count` that the target allows."""
         return min(max(count, self.minimum), self.maximum)
 
+    def shown(self) -> Document:
+        """As DescribeScalableTargets has it."""
+        return {
+            "ServiceNamespace": "sagemaker",
+            "ResourceId": self.place.resource_id,
+            "ScalableDimension": self.place.dimension,
+            "MinCapacity": self.minimum,
+            "MaxCapacity": self.maximum,
+            "RoleARN": self.role,
+            "CreationTime": self.created,
+            "SuspendedState": dict(self.suspended),
+            "ScalableTargetARN": self.arn,
+        }
+
 
 class Scaling:
-    """Targets by resource id."""
+    """Targets by resource and dimension."""
 
-    def __init__(self, region: str, account: str, instances: Instances) -> None:
-        self.place = f"{region}:{account}"
+    def __init__(self, region: str, account: str, resources: Resources) -> None:
+        self.region = region
+        self.account = account
+        self._resources = resources
+        self._targets: dict[Key, Target] = {}
+
+    @property
+    def place(self) -> str:
         """Region and account, as ARNs have them."""
-        self._account = account
-        self._instances = instances
-        self._targets: dict[str, Target] = {}
+        return f"{self.region}:{self.account}"
 
     def of(self, endpoint: str) -> list[Target]:
         """The targets of an endpoint's variants."""
-        return [t for t in self._targets.values() if t.endpoint == endpoint]
+        return [t for t in self._targets.values() if t.place.endpoint == endpoint]
 
     def all(self) -> list[Target]:
         """Every target."""
@@ -67,14 +102,14 @@ class Scaling:
 
     def forget(self, endpoint: str) -> None:
         """The endpoint is deleted, and its targets with it."""
-        self._targets = {k: t for k, t in self._targets.items() if t.endpoint != endpoint}
+        self._targets = {k: t for k, t in self._targets.items() if t.place.endpoint != endpoint}
 
     def target(self, request: Document) -> Target:
         """The target a request names. Raises `AwsError`."""
         check_namespace(request)
         resource_id, dimension = request["ResourceId"], request["ScalableDimension"]
-        found = self._targets.get(resource_id)
-        if found is None or dimension != DIMENSION:
+        found = self._targets.get((resource_id, dimension))
+        if found is None:
             raise not_found(
                 f"No scalable target found for service namespace: sagemaker, resource ID: {resource_id}, scalable "
                 f"dimension: {dimension}"
@@ -83,96 +118,43 @@ class Scaling:
 
     def register(self, request: Document, now: float) -> tuple[Document, Target]:
         """RegisterScalableTarget, which also updates one. Returns the answer and the target, to be applied."""
-        endpoint, variant = _resource(request)
-        if self._instances(endpoint, variant) is None:
-            raise invalid(f"Variant {variant} of endpoint {endpoint} is serverless: it has no instance count to scale.")
-        resource_id = request["ResourceId"]
-        known = self._targets.get(resource_id)
+        place = _place(request)
+        reading = self._resources.read(place.endpoint, place.variant, place.dimension)
+        known = self._targets.get((place.resource_id, place.dimension))
         minimum = request.get("MinCapacity", known.minimum if known else None)
         maximum = request.get("MaxCapacity", known.maximum if known else None)
         if minimum is None or maximum is None:
             raise invalid("MinCapacity and MaxCapacity are required to register a new scalable target.")
-        if not 1 <= minimum <= maximum:
+        if not reading.least <= minimum <= maximum:
             raise invalid(
-                f"MinCapacity must be at least 1 and at most MaxCapacity; got MinCapacity {minimum} and MaxCapacity "
-                f"{maximum}."
+                f"MinCapacity must be at least {reading.least} and at most MaxCapacity; got MinCapacity {minimum} and "
+                f"MaxCapacity {maximum}."
             )
-        target = known or self._new_target(resource_id, endpoint, variant, now)
+        if reading.most is not None and maximum > reading.most:
+            raise invalid(f"MaxCapacity must be at most {reading.most}, the variant's own limit; got {maximum}.")
+        target = known or self._new_target(place, now)
         target.minimum, target.maximum = minimum, maximum
         target.role = request.get("RoleARN", target.role)
         target.suspended = {**target.suspended, **(request.get("SuspendedState") or {})}
         target.tags.update(request.get("Tags") or {})
-        self._targets[resource_id] = target
+        self._targets[target.key] = target
         return {"ScalableTargetARN": target.arn}, target
 
     def describe_targets(self, request: Document) -> Document:
         """DescribeScalableTargets."""
         check_namespace(request)
-        ids, dimension = request.get("ResourceIds"), request.get("ScalableDimension", DIMENSION)
-        kept = [t for t in self._targets.values() if dimension == DIMENSION and (not ids or t.resource_id in ids)]
-        page, token = _page(kept, request, lambda t: t.resource_id)
-        rows = [
-            {
-                "ServiceNamespace": "sagemaker",
-                "ResourceId": t.resource_id,
-                "ScalableDimension": DIMENSION,
-                "MinCapacity": t.minimum,
-                "MaxCapacity": t.maximum,
-                "RoleARN": t.role,
-                "CreationTime": t.created,
-                "SuspendedState": dict(t.suspended),
-                "ScalableTargetARN": t.arn,
-            }
-            for t in page
+        ids, dimension = request.get("ResourceIds"), request.get("ScalableDimension")
+        kept = [
+            t
+            for t in self._targets.values()
+            if dimension in (None, t.place.dimension) and (not ids or t.place.resource_id in ids)
         ]
-        return {"ScalableTargets": rows, **token}
+        found, token = page(kept, request, lambda t: "|".join(t.key))
+        return {"ScalableTargets": [t.shown() for t in found], **token}
 
     def deregister(self, request: Document) -> Document:
-        """DeregisterScalableTarget: its policies and scheduled actions go too; the instance count stays."""
-        target = self.target(request)
-        del self._targets[target.resource_id]
-        return {}
-
-    def put_policy(self, request: Document, now: float) -> Document:
-        """PutScalingPolicy, which also replaces one of that name."""
-        target = self.target(request)
-        name, kind = request["PolicyName"], request.get("PolicyType", "StepScaling")
-        _check_policy(request, kind)
-        known = target.policies.get(name)
-        if known and known["PolicyType"] != kind:
-            raise invalid(f"Policy {name} exists with PolicyType {known['PolicyType']}, which cannot be changed.")
-        head = {
-            "PolicyARN": known["PolicyARN"] if known else self._policy_arn(target, name),
-            "CreationTime": known["CreationTime"] if known else now,
-        }
-        configuration = f"{kind}PolicyConfiguration"
-        target.policies[name] = {
-            "PolicyName": name,
-            "ServiceNamespace": "sagemaker",
-            "ResourceId": target.resource_id,
-            "ScalableDimension": DIMENSION,
-            "PolicyType": kind,
-            configuration: request[configuration],
-            "Alarms": [],
-            **head,
-        }
-        return {"PolicyARN": head["PolicyARN"], "Alarms": []}
-
-    def describe_policies(self, request: Document) -> Document:
-        """DescribeScalingPolicies."""
-        check_namespace(request)
-        names, resource = request.get("PolicyNames"), request.get("ResourceId")
-        every = [p for t in self._targets.values() for p in t.policies.values()]
-        kept = [p for p in every if resource in (None, p["ResourceId"]) and (not names or p["PolicyName"] in names)]
-        page, token = _page(kept, request, lambda p: f"{p['ResourceId']}/{p['PolicyName']}")
-        return {"ScalingPolicies": page, **token}
-
-    def delete_policy(self, request: Document) -> Document:
-        """DeleteScalingPolicy."""
-        target = self.target(request)
-        name = request["PolicyName"]
-        if target.policies.pop(name, None) is None:
-            raise not_found(f"No scaling policy found for service namespace: sagemaker, policy name: {name}")
+        """DeregisterScalableTarget: its policies, their alarms and its scheduled actions go; the capacity stays."""
+        del self._targets[self.target(request).key]
         return {}
 
     def list_tags(self, request: Document) -> Document:
@@ -191,17 +173,10 @@ class Scaling:
             tags.pop(key, None)
         return {}
 
-    def _new_target(self, resource_id: str, endpoint: str, variant: str, now: float) -> Target:
+    def _new_target(self, place: Place, now: float) -> Target:
         arn = f"arn:aws:application-autoscaling:{self.place}:scalable-target/{secrets.token_hex(16)}"
-        role = f"arn:aws:iam::{self._account}:role/aws-service-role/{_ROLE}"
-        awake = dict.fromkeys(
-            ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended"), False
-        )
-        return Target(resource_id, endpoint, variant, 1, 1, role, now, arn, awake)
-
-    def _policy_arn(self, target: Target, name: str) -> str:
-        place = f"arn:aws:autoscaling:{self.place}:scalingPolicy:{uuid.uuid4()}"
-        return f"{place}:resource/sagemaker/{target.resource_id}:policyName/{name}"
+        role = f"arn:aws:iam::{self.account}:role/aws-service-role/{_ROLE}"
+        return Target(place, 1, 1, role, now, arn, dict.fromkeys(_SUSPENSIONS, False))
 
     def _by_arn(self, arn: str) -> Target:
         for target in self._targets.values():
@@ -216,29 +191,8 @@ def check_namespace(request: Document) -> None:
         raise invalid(f"Service namespace {request['ServiceNamespace']} is not emulated; only sagemaker is.")
 
 
-def _resource(request: Document) -> tuple[str, str]:
-    check_namespace(request)
-    if request["ScalableDimension"] != DIMENSION:
-        raise invalid(f"Scalable dimension {request['ScalableDimension']} is not emulated; only {DIMENSION} is.")
-    match = _RESOURCE.fullmatch(request["ResourceId"])
-    if match is None:
-        raise invalid("Unsupported resource ID: expected endpoint/<endpoint>/variant/<variant>.")
-    return match[1], match[2]
-
-
-def _check_policy(request: Document, kind: str) -> None:
-    if kind not in ("TargetTrackingScaling", "StepScaling"):
-        raise invalid(f"PolicyType {kind} is not emulated.")
-    if f"{kind}PolicyConfiguration" not in request:
-        raise invalid(f"PolicyType {kind} requires {kind}PolicyConfiguration.")
-    tracking = request.get("TargetTrackingScalingPolicyConfiguration")
-    if tracking is not None:
-        given = [n for n in ("PredefinedMetricSpecification", "CustomizedMetricSpecification") if tracking.get(n)]
-        if len(given) != 1:
-            raise invalid("Exactly one of PredefinedMetricSpecification and CustomizedMetricSpecification is required.")
-
-
-def _page(items: list[Any], request: Document, key: Callable[[Any], str]) -> tuple[list[Any], Document]:
+def page(items: list[Any], request: Document, key: Callable[[Any], str]) -> tuple[list[Any], Document]:
+    """One page of a Describe call, and the member that names the next."""
     found, token = listing.page(
         items, key=lambda i: [key(i)], size=int(request.get("MaxResults", 50)), token=request.get("NextToken")
     )
@@ -248,3 +202,16 @@ def _page(items: list[Any], request: Document, key: Callable[[Any], str]) -> tup
 def not_found(message: str) -> AwsError:
     """The refusal of a name that does not exist."""
     return AwsError("ObjectNotFoundException", message)
+
+
+def _place(request: Document) -> Place:
+    check_namespace(request)
+    dimension = next((d for d in DIMENSIONS if d == request["ScalableDimension"]), None)
+    if dimension is None:
+        raise invalid(
+            f"Scalable dimension {request['ScalableDimension']} is not emulated; only {' and '.join(DIMENSIONS)} are."
+        )
+    match = _RESOURCE.fullmatch(request["ResourceId"])
+    if match is None:
+        raise invalid("Unsupported resource ID: expected endpoint/<endpoint>/variant/<variant>.")
+    return Place(request["ResourceId"], match[1], match[2], dimension)

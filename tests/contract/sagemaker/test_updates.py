@@ -6,11 +6,12 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.sagemaker.emulator import BUCKET, Aws, Emulator, archive, eventually
+from tests.contract.sagemaker.emulator import BUCKET, IMAGE, MODEL, ROLE, Aws, Emulator, archive, eventually
 
 
 @contextmanager
@@ -99,6 +100,24 @@ def test_failed_creations_say_why(emulator: Emulator, aws: Aws) -> None:
         with pytest.raises(ClientError, match="not found"):
             emulator.invoke(name)
         emulator.sagemaker.delete_endpoint(EndpointName=name)
+
+
+@pytest.mark.fidelity(
+    "models",
+    "ModelDataSource: objects under a prefix, uncompressed, are the model's files; without its code it does not start",
+    source="botocore: S3ModelDataSource",
+)
+def test_uncompressed_model_data(emulator: Emulator, aws: Aws) -> None:
+    """A model can be a prefix of objects."""
+    for path, content in {"code/inference.py": MODEL.read_bytes(), "weights/part1": b"w"}.items():
+        aws.s3.put_object(Bucket=BUCKET, Key=f"plain/{path}", Body=content)
+    source: Any = {"S3Uri": f"s3://{BUCKET}/plain/", "S3DataType": "S3Prefix", "CompressionType": "None"}
+    container: Any = {"Image": IMAGE, "ModelDataSource": {"S3DataSource": source}}
+    emulator.sagemaker.create_model(ModelName="plain", PrimaryContainer=container, ExecutionRoleArn=ROLE)
+    emulator.endpoint("plain", emulator.config("plain", "plain"))
+    emulator.settled("plain")
+    assert json.loads(emulator.invoke("plain")["Body"].read())["files"] == ["code", "weights"]
+    emulator.sagemaker.delete_endpoint(EndpointName="plain")
 
 
 def test_a_new_object_is_a_new_model(emulator: Emulator, aws: Aws) -> None:

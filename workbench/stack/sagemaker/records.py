@@ -14,6 +14,8 @@ from workbench.stack.sagemaker.api.wire import Document
 Status = Literal["Creating", "InService", "Updating", "RollingBack", "UpdateRollbackFailed", "Deleting", "Failed"]
 Stage = Literal["Creating", "Updating", "Deleting", "ActivatingTraffic", "Baking"]
 """A ProductionVariantStatus: what is being done to a fleet now."""
+DataKind = Literal["archive", "object", "prefix"]
+"""Model data: a `.tar.gz`, one uncompressed object, or all objects under a prefix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class Container:
     image: str
     model_data_url: str | None
     environment: Mapping[str, str]
+    data_kind: DataKind = "archive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,14 @@ def parse_container(document: Mapping[str, Any]) -> Container:
         image=document.get("Image", ""),
         model_data_url=document.get("ModelDataUrl") or source.get("S3Uri"),
         environment=dict(document.get("Environment") or {}),
+        data_kind=_data_kind(source),
     )
+
+
+def _data_kind(source: Mapping[str, Any]) -> DataKind:
+    if source.get("CompressionType") != "None":
+        return "archive"
+    return "prefix" if source["S3DataType"] == "S3Prefix" else "object"
 
 
 def parse_serverless(document: Mapping[str, Any]) -> Serverless:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.stack.sagemaker.model.artifacts import ArtifactError, extract, parse_url
+from workbench.stack.sagemaker.model.artifacts import ArtifactError, check_paths, extract, parse_url
 
 
 def pack(place: Path, *entries: tuple[str, bytes, str]) -> Path:
@@ -92,3 +92,27 @@ def test_bad_urls(url: str) -> None:
     """What names no S3 object is refused."""
     with pytest.raises(ArtifactError, match="is not the URL of an S3 object"):
         parse_url(url)
+
+
+@pytest.mark.fidelity(
+    "models",
+    "Uncompressed data: keys without their prefix are paths; empty names, dots, names over 255 bytes and clashes of a "
+    "file with a folder fail the deployment",
+    source="botocore: S3ModelDataSource.CompressionType",
+)
+@pytest.mark.parametrize(
+    ("paths", "message"),
+    [
+        (["weights/"], "is no path of a file"),
+        (["a//b"], "is no path of a file"),
+        (["../out"], "is no path of a file"),
+        (["./a"], "is no path of a file"),
+        (["n" * 256], "is no path of a file"),
+        (["weights", "weights/part1"], "'weights' is both a file and a folder"),
+    ],
+)
+def test_paths_of_uncompressed_data(paths: list[str], message: str) -> None:
+    """What cannot be a file's path is refused; everything else is taken."""
+    check_paths(["code/inference.py", "weights/part 1", "n" * 255])
+    with pytest.raises(ArtifactError, match=message):
+        check_paths(["code/inference.py", *paths])

@@ -140,6 +140,7 @@ def test_rollback(endpoints: Endpoints) -> None:
     """RollingBack still shows both configurations; UpdateRollbackFailed serves, can be updated, but not scaled."""
     endpoint = in_service(endpoints)
     endpoints.begin_update(update("two"), (), 12.0)
+    endpoints.advance(endpoint, None, "Baking", 0.75, 12.5)
     endpoints.begin_rollback(endpoint, "an alarm", 13.0)
     seen = endpoints.describe("e", Running({"A": 1}, {"A": 1}))
     assert (seen["EndpointStatus"], seen["FailureReason"]) == ("RollingBack", "an alarm")
@@ -147,6 +148,8 @@ def test_rollback(endpoints: Endpoints) -> None:
     endpoints.finish_update(endpoint, Outcome("an alarm, and more", mixed=True), 14.0)
     seen = endpoints.describe("e", Running({"A": 1}))
     assert (seen["EndpointStatus"], seen["EndpointConfigName"]) == ("UpdateRollbackFailed", "one")
+    assert seen["ProductionVariants"][0]["CurrentWeight"] == 0.25
+    assert "PendingDeploymentSummary" not in seen
     with pytest.raises(AwsError, match="in state UpdateRollbackFailed"):
         endpoints.begin_scale("e", "A", 3, 15.0)
     endpoints.begin_update(update("one"), (), 15.0)

@@ -10,6 +10,7 @@ from tests.unit.stack.sagemaker.documents import config, serverless, variant
 from workbench.stack.sagemaker.api.wire import AwsError
 from workbench.stack.sagemaker.control.catalog import Catalog
 
+PREFIX = {"S3Uri": "s3://b/k/", "S3DataType": "S3Prefix", "CompressionType": "None"}
 BAD_CONFIGS: list[tuple[dict[str, Any], str]] = [
     (config("x", variant(), variant()), "Variant names must be unique; repeated: A."),
     (config("x", variant(InstanceType=None)), "InstanceType is required for production variant A"),
@@ -32,6 +33,10 @@ BAD_CONFIGS: list[tuple[dict[str, Any], str]] = [
     (config("x", serverless(), VpcConfig={"Subnets": ["s"]}), "VpcConfig cannot be given with ServerlessConfig"),
     (config("x", variant(), AsyncInferenceConfig={"OutputConfig": {}}), "AsyncInferenceConfig is not emulated"),
     (config("x", variant(), MetricsConfig={"MetricPublishFrequencyInSeconds": 7}), "must be one of 10, 30, 60"),
+    (
+        config("x", variant(ModelName=None), ExecutionRoleArn="arn:aws:iam::000000000000:role/r"),
+        "(an endpoint for inference components) is not emulated",
+    ),
     (config("ONE", variant()), "Cannot create already existing endpoint configuration"),
 ]
 
@@ -80,6 +85,19 @@ def test_bad_configurations(catalog: Catalog, request_: dict[str, Any], message:
         (
             {"PrimaryContainer": {"Image": "r/i", "Environment": {str(n): "x" * 1000 for n in range(40)}}},
             "larger than 32 KB",
+        ),
+        (
+            {"PrimaryContainer": {"Image": "r/i", "ModelDataSource": {"S3DataSource": PREFIX | {"S3Uri": "s3://b/k"}}}},
+            "must end with a slash",
+        ),
+        (
+            {
+                "PrimaryContainer": {
+                    "Image": "r/i",
+                    "ModelDataSource": {"S3DataSource": PREFIX | {"CompressionType": "Gzip"}},
+                }
+            },
+            "S3Prefix cannot be given with CompressionType Gzip",
         ),
         ({"PrimaryContainer": {"Image": "image"}}, "Invalid image URI image: expected registry/repository[:tag]"),
         ({"PrimaryContainer": {"Image": "r/i:t:t"}}, "Invalid image URI r/i:t:t"),

@@ -160,8 +160,11 @@ class Endpoints:
         if outcome.failure is None and endpoint.pending is not None:
             endpoint.plan = endpoint.pending
             endpoint.capacity = capacity.of(endpoint.plan)
+        share = endpoint.progress.share if endpoint.progress else 0.0
         endpoint.status = "UpdateRollbackFailed" if outcome.mixed else "InService"
         _settle(endpoint, outcome.failure, now)
+        if outcome.mixed:
+            endpoint.progress = Progress(None, None, now, share)
 
     def finish_change(self, endpoint: Endpoint, failure: str | None, now: float) -> None:
         """The new counts, weights and sizes hold, or failed and the previous ones do."""

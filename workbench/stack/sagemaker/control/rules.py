@@ -60,11 +60,22 @@ def check_container(document: Mapping[str, Any]) -> None:
     source = document.get("ModelDataSource", {}).get("S3DataSource")
     if source and document.get("ModelDataUrl"):
         raise invalid("Specify ModelDataUrl or ModelDataSource, not both.")
-    if source and (source["S3DataType"] != "S3Object" or source["CompressionType"] != "Gzip"):
-        raise _not_emulated("ModelDataSource other than a gzip-compressed S3Object")
+    if source:
+        _check_source(source)
     environment = document.get("Environment") or {}
     if sum(len(k.encode()) + len(v.encode()) for k, v in environment.items()) > ENVIRONMENT_BYTES:
         raise invalid("The container's environment is larger than 32 KB.")
+
+
+def _check_source(source: Mapping[str, Any]) -> None:
+    if source["S3DataType"] == "S3Prefix":
+        if source["CompressionType"] == "Gzip":
+            raise invalid("S3DataType S3Prefix cannot be given with CompressionType Gzip.")
+        if not source["S3Uri"].endswith("/"):
+            raise invalid(f"S3Uri {source['S3Uri']} must end with a slash (/) when S3DataType is S3Prefix.")
+    for member in ("HubAccessConfig", "ManifestS3Uri"):
+        if source.get(member):
+            raise _not_emulated(f"{member} of a ModelDataSource")
 
 
 def check_endpoint_config(document: Document) -> None:
@@ -83,7 +94,7 @@ def check_endpoint_config(document: Document) -> None:
         if variant.get("ServerlessConfig"):
             _check_serverless(variant, document)
         else:
-            _check_dedicated(variant)
+            _check_dedicated(variant, document)
         routing = (variant.get("RoutingConfig") or {}).get("RoutingStrategy")
         if routing in ("PREFIX_AWARE", "KV_AWARE"):
             raise _not_emulated(f"RoutingStrategy {routing}")
@@ -93,8 +104,10 @@ def check_endpoint_config(document: Document) -> None:
         raise invalid(f"MetricPublishFrequencyInSeconds must be one of {steps}; got {period}.")
 
 
-def _check_dedicated(variant: Mapping[str, Any]) -> None:
+def _check_dedicated(variant: Mapping[str, Any], document: Document) -> None:
     name = variant["VariantName"]
+    if not variant.get("ModelName") and document.get("ExecutionRoleArn"):
+        raise _not_emulated("A production variant without a model (an endpoint for inference components)")
     for member in ("InstancePools", "ManagedInstanceScaling", "CapacityReservationConfig"):
         if variant.get(member):
             raise _not_emulated(member)

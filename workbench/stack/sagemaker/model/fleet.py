@@ -25,6 +25,7 @@ class Fleet(Lane):
         self.desired = count
         self._starting = 0
         self._failed_starts = 0
+        self._last_failure = ""
         self._not_before = 0.0
         self._turn = 0
 
@@ -41,7 +42,8 @@ class Fleet(Lane):
             async with asyncio.timeout(limit_s):
                 await self.until(lambda: len(self.ready) == count)
         except TimeoutError:
-            return f"{len(self.ready)} of {count} instances are in service after {limit_s:g} s."
+            reached = f"{len(self.ready)} of {count} instances are in service after {limit_s:g} s."
+            return f"{reached} {self._last_failure}".strip()
         return None
 
     async def _open(self) -> None:
@@ -89,12 +91,13 @@ class Fleet(Lane):
             replica = await self.factory.start()
         except StartError as error:
             self._failed_starts += 1
+            self._last_failure = str(error)
             pause_s = min(FIRST_PAUSE_S * 2 ** (self._failed_starts - 1), LONGEST_PAUSE_S)
             self._not_before = loop.time() + pause_s
             loop.call_later(pause_s, self._notify)
             log.warning("%s: an instance did not start (next try in %g s): %s", self.factory.endpoint, pause_s, error)
         else:
-            self._failed_starts = 0
+            self._failed_starts, self._last_failure = 0, ""
             self._welcome(replica)
             if self.faults.held_down:
                 await replica.kill()

@@ -145,7 +145,7 @@ class ReplicaFactory:
             )
         try:
             async with asyncio.timeout(self.planned.variant.download_timeout_s):
-                return await self.host.artifacts.fetch(url)
+                return await self.host.artifacts.fetch(url, self.planned.container.data_kind)
         except TimeoutError as error:
             raise StartError(f'Model data of "{url}" was not downloaded and extracted in time.') from error
         except ArtifactError as error:

@@ -26,6 +26,8 @@ from workbench.stack.layout import Layout, project_root
 
 SERVERLESS_FIRST = {"X-Drill-First": "serverless"}
 """A request with this header tries serverless first, dedicated second; without it, the other way round."""
+HEDGED = {"X-Drill-Hedge": "yes"}
+"""A request with this header may be doubled on the next lane."""
 
 _CODE = '''"""Sleeps for `sleep_s` of the request and answers with it."""
 import json, time
@@ -49,6 +51,7 @@ version: drill.1
 defaults: {order: [dedicated, serverless], deadline_ms: 25000}
 rules:
   - {id: serverless-first, when: {header: {x-drill-first: serverless}}, order: [serverless, dedicated]}
+  - {id: hedged, when: {header: {x-drill-hedge: "yes"}}, order: [dedicated, serverless], hedge: true}
 """
 
 

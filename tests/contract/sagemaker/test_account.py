@@ -13,7 +13,18 @@ from tests.contract.sagemaker.emulator import HTTP, Aws, Emulator
 
 GPU = "ml.g5.xlarge for endpoint usage"
 CONCURRENCY = "Maximum total concurrency that can be allocated across all serverless endpoints"
-OPTIONS = ("--quota-profile", "new-account", "--creating", "30", "--updating", "30", "--deleting", "30")
+OPTIONS = (
+    "--quota-profile",
+    "new-account",
+    "--quota",
+    "Number of endpoints=6",
+    "--creating",
+    "30",
+    "--updating",
+    "30",
+    "--deleting",
+    "30",
+)
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +63,7 @@ def test_quotas(account: Emulator) -> None:
     assert shown[CONCURRENCY]["used"] == 10
     assert shown[GPU] == {"name": GPU, "value": 1, "used": 0, "set": True}
     account.endpoint("gpu", "gpu")
+    assert shown["Number of endpoints"] == {"name": "Number of endpoints", "value": 6, "used": 2, "set": True}
     refused = HTTP.request("PUT", f"{account.url}/_inferlane/quotas", json={"more": 1})
     assert (refused.status, "there is no quota 'more'" in refused.json()["message"]) == (400, True)
 

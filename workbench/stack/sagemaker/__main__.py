@@ -19,7 +19,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from workbench.stack.sagemaker.control.quotas import PROFILES
+from workbench.stack.sagemaker.control.quotas import PROFILES, QuotaError, Quotas
 from workbench.stack.sagemaker.server import Server
 from workbench.stack.sagemaker.settings import Settings
 
@@ -58,6 +58,15 @@ def parse(arguments: list[str]) -> Settings:
         default=defaults.quota_profile,
         help="what the account may use at first; PUT /_inferlane/quotas changes it (default: %(default)s)",
     )
+    parser.add_argument(
+        "--quota",
+        dest="quotas",
+        action="append",
+        type=_quota,
+        default=[],
+        metavar="NAME=N",
+        help="one quota, by the name it has in Service Quotas: 'ml.g5.xlarge for endpoint usage=2'; repeatable",
+    )
     for option, name, kind, meaning in _NUMBERS:
         text = f"{meaning} (default here: %(default)s)"
         parser.add_argument(option, dest=name, type=kind, default=getattr(defaults, name), metavar="N", help=text)
@@ -66,7 +75,18 @@ def parse(arguments: list[str]) -> Settings:
         may_be_zero, value = name in _MAY_BE_ZERO, getattr(parsed, name)
         if not 0 <= value < math.inf or (value == 0 and not may_be_zero):
             parser.error(f"{option} must be {'zero or more' if may_be_zero else 'above zero'}; got {value}")
-    return Settings(**vars(parsed) | {"state_dir": parsed.state_dir.resolve()})
+    return Settings(**vars(parsed) | {"state_dir": parsed.state_dir.resolve(), "quotas": tuple(parsed.quotas)})
+
+
+def _quota(argument: str) -> tuple[str, int]:
+    name, _, value = argument.rpartition("=")
+    if not value.isdigit():
+        raise argparse.ArgumentTypeError(f"expected NAME=N with a whole number N; got {argument!r}")
+    try:
+        Quotas().change({name: int(value)})
+    except QuotaError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return name, int(value)
 
 
 _NUMBERS = (

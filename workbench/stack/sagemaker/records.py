@@ -16,6 +16,7 @@ Stage = Literal["Creating", "Updating", "Deleting", "ActivatingTraffic", "Baking
 """A ProductionVariantStatus: what is being done to a fleet now."""
 DataKind = Literal["archive", "object", "prefix"]
 """Model data: a `.tar.gz`, one uncompressed object, or all objects under a prefix."""
+SERVERLESS_DISK_GB = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,11 @@ class Variant:
     volume_gb: int
     routing: str | None
     """RoutingConfig.RoutingStrategy, where given."""
+
+    @property
+    def disk_gb(self) -> int:
+        """Room for the extracted model: the volume, or a serverless container's disk, whatever its memory."""
+        return self.volume_gb if self.serverless is None else SERVERLESS_DISK_GB
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class Server:
         self._settings = settings
         self._faults = FaultTable()
         catalog = Catalog(settings.region, settings.account, settings.clock.real(settings.consistency_lag_s))
-        self._endpoints = Endpoints(catalog, Quotas(profile(settings.quota_profile)))
+        self._endpoints = Endpoints(catalog, Quotas(profile(settings.quota_profile), dict(settings.quotas)))
         self._catalog = catalog
         self._expiries: set[asyncio.Task[None]] = set()
 

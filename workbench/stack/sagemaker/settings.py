@@ -57,6 +57,8 @@ class Settings:
     now and then."""
     quota_profile: str = "generous"
     """What the account may use at first: `control/quotas.py` lists the profiles."""
+    quotas: tuple[tuple[str, int], ...] = ()
+    """Quotas that differ from the profile's, by name."""
     stop_grace_s: float = 10.0
     """From SIGTERM to SIGKILL. AWS: 30."""
     max_payload_bytes: int = 6 * MIB

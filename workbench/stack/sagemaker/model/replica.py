@@ -22,6 +22,7 @@ from workbench.stack.sagemaker.records import PlannedVariant
 from workbench.stack.sagemaker.settings import Settings
 
 PACKAGE = "workbench.stack.sagemaker.model"
+GIB = 1024**3
 START_POLL_S = 0.03
 MISSED_PINGS = 3
 """Consecutive failed health checks after which a replica counts as dead."""
@@ -145,11 +146,17 @@ class ReplicaFactory:
             )
         try:
             async with asyncio.timeout(self.planned.variant.download_timeout_s):
-                return await self.host.artifacts.fetch(url, self.planned.container.data_kind)
+                artifact = await self.host.artifacts.fetch(url, self.planned.container.data_kind)
         except TimeoutError as error:
             raise StartError(f'Model data of "{url}" was not downloaded and extracted in time.') from error
         except ArtifactError as error:
             raise StartError(str(error)) from error
+        if artifact.size_bytes > self.planned.variant.disk_gb * GIB:
+            raise StartError(
+                f'Failed to extract model data of "{url}": {artifact.size_bytes / GIB:.1f} GB do not fit on the '
+                f"{self.planned.variant.disk_gb} GB disk of production variant {self.planned.variant.name}."
+            )
+        return artifact
 
     async def start(self) -> Replica:
         """A replica that answers /ping. Raises `StartError`; leaves no process behind when it fails."""

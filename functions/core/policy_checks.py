@@ -168,9 +168,9 @@ def _shape(condition: Condition) -> Hashable:
     """Equal for conditions that differ only in the order of their parts, or in empty parts of `all`."""
     if isinstance(condition, AllOf):
         parts = frozenset(_shape(part) for part in condition.parts) - {_shape(Always())}
-        return next(iter(parts)) if len(parts) == 1 else ("all", parts) if parts else _shape(Always())
+        return next(iter(parts)) if len(parts) == 1 else (AllOf, parts) if parts else _shape(Always())
     if isinstance(condition, AnyOf):
-        return ("any", frozenset(_shape(part) for part in condition.parts))
+        return (AnyOf, frozenset(_shape(part) for part in condition.parts))
     if isinstance(condition, Not):
-        return ("not", _shape(condition.part))
+        return (Not, _shape(condition.part))
     return repr(condition)

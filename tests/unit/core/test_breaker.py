@@ -280,3 +280,34 @@ def test_a_failed_probe_keeps_the_last_proof() -> None:
     breaker = replace(opened(), healthy_at=NOW - 50)
     failed = breaker.admit(NOW + 5)[0].record(F, NOW + 6, probe=True)
     assert (failed.opened_at, failed.open_s, failed.healthy_at, failed.probe_at) == (NOW + 6, 10, NOW - 50, None)
+
+
+def test_a_closed_breaker_lets_everything_through_and_stays_as_it_is() -> None:
+    """The very same object."""
+    breaker = after(F)
+    assert breaker.admit(NOW) == (breaker, True)
+
+
+def test_a_probe_is_out_from_its_first_moment_for_its_time() -> None:
+    """By the rules that are asked; of a clock that was set back it is not."""
+    breaker, _ = opened().admit(NOW + 5)
+    assert breaker.admit(NOW + 5)[1] is False
+    assert breaker.probing(NOW + 5) is True
+    assert breaker.probing(NOW + 4.9) is False
+    assert breaker.admit(NOW + 6, replace(RULES, probe_s=1))[1] is True
+    assert breaker.admit(NOW + 5.9, replace(RULES, probe_s=1))[1] is False
+
+
+def test_an_opening_lasts_as_its_rules_say_and_keeps_the_last_proof() -> None:
+    """By an own failure, and by the marks of others."""
+    rules = replace(RULES, failures=1, open_s=7.0)
+    begun = Breaker(healthy_at=NOW - 50)
+    assert begun.record(F, NOW, rules=rules) == Breaker(opened_at=NOW, open_s=7.0, healthy_at=NOW - 50)
+    marked = merged(begun, [NOW - 2, NOW - 1], NOW, rules)
+    assert marked == Breaker(opened_at=NOW - 1, open_s=7.0, healthy_at=NOW - 50)
+
+
+def test_beside_one_mark_a_failure_counts_for_the_window() -> None:
+    """One of 30 s ago does not; one of a moment less does."""
+    assert merged(after(F), [NOW + 29], NOW + 30).state(NOW + 30) == "closed"
+    assert merged(after(F), [NOW + 29], NOW + 29.9).state(NOW + 29.9) == "open"

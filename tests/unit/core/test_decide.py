@@ -528,3 +528,27 @@ def test_a_shed_request_is_told_why() -> None:
     broken = choose(seen=snapshot(dedicated=lane(breaker="open"), serverless=lane(breaker="open"))).shed
     assert broken is not None
     assert broken.reason == "every lane's breaker is open"
+
+
+def test_a_lane_takes_a_body_of_exactly_its_limit() -> None:
+    """One byte more goes elsewhere."""
+    assert choose(request(bytes=4_194_304)).order == ("dedicated", "serverless")
+    assert choose(request(bytes=4_194_305)).order == ("dedicated",)
+
+
+def test_a_lane_that_is_absent_does_not_count_among_the_reasons() -> None:
+    """Of those that are there, all are too small: 413, or all broken: 503."""
+    by = policy(defaults={"order": ["batch", "serverless"]})
+    assert choose(request(bytes=4_194_305), by=by).shed == Shed(413, "the body exceeds the limit of 4194304 bytes")
+    broken = snapshot(serverless=lane(breaker="open"))
+    assert choose(seen=broken, by=by).shed == Shed(503, "every lane's breaker is open", 5)
+    nothing = choose(by=policy(defaults={"order": ["batch", "external"]})).shed
+    assert nothing == Shed(429, "batch: not in this stage; external: not in this stage", 1)
+
+
+def test_content_types_of_a_lane_that_takes_what_has_none() -> None:
+    """A pattern of one letter or more does not match an absent type; `*` does."""
+    bare = request(content_type=None)
+    for pattern, order in (("*", ("dedicated", "serverless")), ("?*", ("serverless",)), ("xxxx", ("serverless",))):
+        on = topology(dedicated={**DEDICATED, "content_types": [pattern]}, serverless=SERVERLESS)
+        assert choose(bare, on=on).order == order

@@ -9,8 +9,10 @@ import pytest
 from functions.core.decide import decide
 from functions.core.decider import _MOST, Decider
 from functions.core.outlook import holds_until
+from functions.core.policy import Policy
 from functions.core.request import Identity
 from functions.core.snapshot import LaneState, Snapshot
+from functions.core.topology import Topology
 from tests.unit.core.builders import (
     BATCH,
     DEDICATED,
@@ -63,8 +65,8 @@ def test_what_callers_choose_cannot_fill_the_memory() -> None:
     for i in range(_MOST + 10):
         asked = replace(base, path=f"/{i}", identity=Identity("api_key", key_id=f"demo-{i}"))
         assert decider.decide(asked, IDLE, NOW).tenant == "demo"
-    assert len(decider._shapes) <= _MOST
-    assert len(decider._callers) <= _MOST
+        assert len(decider._shapes) <= _MOST
+        assert len(decider._callers) <= _MOST
     assert decider.decide(base, IDLE, NOW).order == ("dedicated", "serverless")
 
 
@@ -219,3 +221,44 @@ def test_callers_are_identified_once() -> None:
         expected = "acme" if claims["client_id"] == "acme" else "anonymous"
         assert decider.decide(asked, IDLE, NOW).tenant == expected
     assert len(decider._callers) == 2
+
+
+@pytest.mark.parametrize(
+    ("by", "on"),
+    [
+        (policy(rules=rules(({"content_type": "image/*"}, ["serverless"]))), topology()),
+        (policy(), topology(dedicated={**DEDICATED, "content_types": ["text/*"]}, serverless=SERVERLESS)),
+    ],
+    ids=["a rule", "a lane"],
+)
+def test_the_content_type_counts_where_a_rule_or_a_lane_looks_at_it(by: Policy, on: Topology) -> None:
+    """Either is enough."""
+    decider = Decider(by, on)
+    for content_type in ("text/plain", "image/png", "text/plain"):
+        asked = request(content_type=content_type)
+        assert decider.decide(asked, IDLE, NOW) == decide(asked, IDLE, by, on, NOW)
+    assert decider.decide(request(content_type="image/png"), IDLE, NOW).order == ("serverless",)
+
+
+def test_where_nobody_looks_at_the_content_type_it_makes_no_shape() -> None:
+    """The very same decision."""
+    decider = Decider(policy(), topology())
+    first = decider.decide(request(content_type="text/plain"), IDLE, NOW)
+    assert decider.decide(request(content_type="image/png"), IDLE, NOW) is first
+
+
+def test_shapes_of_one_moment_share_what_is_believed_of_the_lanes() -> None:
+    """Worked out once, while it holds."""
+    decider = Decider(policy(), topology())
+    first, second = (decider.decide(request(bytes=size), IDLE, NOW) for size in (1, 5_000_000))
+    assert first.order != second.order
+    assert first.predicted is second.predicted
+
+
+def test_a_stopped_experiment_takes_nothing_here_either() -> None:
+    """As the snapshot says."""
+    trial = {"id": "t", "share": "100%", "order": ["serverless"], "guard": {"max_late_rate": "1%"}}
+    decider = Decider(policy(experiments=[trial]), topology())
+    assert decider.decide(request(), IDLE, NOW).experiment == "t"
+    stopped = replace(IDLE, stopped=frozenset({"t"}))
+    assert decider.decide(request(), stopped, NOW).experiment is None

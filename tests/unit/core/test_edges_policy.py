@@ -149,6 +149,7 @@ def test_a_route_that_takes_what_the_first_leaves_is_taken(paths: tuple[str, str
     assert problems(policy_document(**routes(*paths))) == []
 
 
+@pytest.mark.many
 def test_ten_thousand_routes_are_told_apart_at_once() -> None:
     """A tree of segments, not a comparison of each with each."""
     began = time.perf_counter()

@@ -207,6 +207,13 @@ def test_a_free_slot_costs_nothing() -> None:
     assert costs(snapshot(dedicated=lane(SECOND)))["dedicated"] == 0.0
 
 
+def test_without_a_serverless_lane_there_is_nothing_to_spill_to() -> None:
+    """A full lane costs its next instance, however little that is."""
+    alone = topology(dedicated=DEDICATED).serving_lanes(MODEL)
+    found = predict(alone, MODEL, snapshot(dedicated=lane(SECOND, in_flight=4)), NOW)
+    assert found["dedicated"].cost_usd == pytest.approx(1.408 / 3600)
+
+
 def test_what_is_not_known_of_anybody_has_no_cost() -> None:
     """A full lane then costs something unknown."""
     assert costs(snapshot(dedicated=lane(in_flight=4))) == {"dedicated": None, "serverless": None, "batch": None}
@@ -239,6 +246,8 @@ def test_a_prediction_holds_both_estimates_of_a_lane_that_answers() -> None:
         (lane(in_flight=20, instances=5), True),
         (lane(in_flight=12, instances=3), False),
         (lane(instances=4), False),
+        (lane({"instances": points(4.0)}, in_flight=16), True),
+        (lane({"instances": points(3.0)}, in_flight=16), False),
     ],
 )
 def test_a_full_lane_at_its_most_instances_is_exhausted(state: LaneState, is_exhausted: bool) -> None:
@@ -250,3 +259,9 @@ def test_only_a_dedicated_lane_can_be_exhausted() -> None:
     """Serverless is throttled instead, and batch has a queue."""
     seen = snapshot(serverless=lane(in_flight=99), batch=lane(in_flight=99))
     assert [exhausted(ALL[name], MODEL, seen, NOW) for name in ("serverless", "batch")] == [False, False]
+
+
+def test_points_of_an_old_reading_do_not_count_as_load() -> None:
+    """However young they are: what is in flight here is then all that is known."""
+    state = LaneState({"concurrency": points(4.0)}, in_flight=1, instances=1)
+    assert load(dedicated(), MODEL, snapshot(taken_at=NOW - 601, dedicated=state), NOW) == Load(0.25, exact=False)

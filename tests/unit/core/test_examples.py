@@ -91,6 +91,7 @@ def hot(series: Series) -> Snapshot:
     return snapshot(dedicated=lane({"cpu_percent": series}), serverless=lane())
 
 
+@pytest.mark.many
 def test_cpu_above_85_percent_for_five_minutes_sheds_a_tenth_until_it_falls() -> None:
     """Four minutes shed nothing, five a tenth; two cool minutes change nothing, three end it."""
     rule = "shed-surge"
@@ -147,6 +148,7 @@ def test_option_one_static_paths() -> None:
     )
 
 
+@pytest.mark.many
 def test_option_three_weights_headers_and_identities() -> None:
     """As a service mesh would: 20, 20 and 60 of a hundred; a header; a role."""
     assert share_of("option-three-mesh", "weight-serverless") == pytest.approx(0.2, abs=0.007)
@@ -157,6 +159,7 @@ def test_option_three_weights_headers_and_identities() -> None:
     assert by("option-three-mesh", request(identity=beta)).rule == "beta-users"
 
 
+@pytest.mark.many
 def test_the_night_admin_experiment() -> None:
     """Half of the console's queries from one to six, due within an hour; nobody else's; nothing once it stopped."""
     name, rule = "night-admin-experiment", "experiment/night-admin-to-batch"

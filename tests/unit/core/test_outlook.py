@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, timedelta, timezone
 from zoneinfo import ZoneInfo
 
@@ -161,3 +162,9 @@ def test_within_a_millisecond_of_an_edge_nothing_is_promised(off_s: float) -> No
     assert holds_until(MODEL, Snapshot(NOW), policy(), ALL, now) == now
     assert holds_until(MODEL, Snapshot(NOW), policy(), ALL, NOW + 600.0015) == float("inf")
     assert holds_until(MODEL, Snapshot(NOW), policy(), ALL, NOW + 599.9) == pytest.approx(NOW + 599.999, abs=1e-5)
+
+
+def test_a_zone_may_be_off_by_seconds() -> None:
+    """As Monrovia was until 1972: its minute turns at another second."""
+    off = replace(CLOCK, zone=timezone(timedelta(seconds=-20)))
+    assert holds_until(MODEL, Snapshot(NOW), off, ALL, NOW) == pytest.approx(NOW + 20 - 0.001, abs=1e-5)

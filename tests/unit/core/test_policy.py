@@ -131,6 +131,7 @@ def test_a_tenants_pattern_that_still_catches_something_is_fine(identities: tupl
     assert problems(policy_document(**tenants(*identities))) == []
 
 
+@pytest.mark.many
 def test_thousands_of_tenants_are_checked_in_a_moment() -> None:
     """By role, by key and by claim; the one that is covered is found among them."""
     entries: list[dict[str, object]] = [{"identity": f"arn:aws:iam::*:role/team-{i}-*"} for i in range(2_000)]

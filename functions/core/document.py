@@ -16,7 +16,6 @@ from typing import Final, ParamSpec, TypeVar
 Path = tuple[str | int, ...]
 LARGEST: Final = 2.0**53
 """The largest magnitude of a number: a float skips whole numbers above it, and products of a few still fit a float."""
-_TEXT: Final = {str}
 _SHOWN: Final = 20
 """Choices that an error lists."""
 _END_OF_TIME: Final = 253_402_300_800.0
@@ -142,9 +141,9 @@ class Fields:
     @classmethod
     def of(cls, value: object, path: Path = ()) -> Fields:
         """The mapping at `path`. Raises `DocumentError` when it is none, or a key is not text."""
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict) and not isinstance(value, Mapping):  # the second alone takes five times as long
             raise DocumentError(path, f"expected a mapping, found {kind_of(value)}")
-        for key in () if set(map(type, value)) <= _TEXT else value:  # as good as always, and told in one go
+        for key in value:
             if not isinstance(key, str):
                 raise DocumentError(path, f"key {key!r} is not text (quote it)")
         return cls(value, path)

@@ -39,7 +39,7 @@ class Attempt:
         """The receipt's form."""
         return {
             "lane": self.lane,
-            "outcome": self.kind.value,
+            "outcome": str(self.kind),
             "status": self.status,
             "started_ms": _ms(self.started_s),
             "duration_ms": _ms(self.duration_s),

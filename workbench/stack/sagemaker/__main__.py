@@ -70,6 +70,18 @@ def parse(arguments: list[str]) -> Settings:
     for option, name, kind, meaning in _NUMBERS:
         text = f"{meaning} (default here: %(default)s)"
         parser.add_argument(option, dest=name, type=kind, default=getattr(defaults, name), metavar="N", help=text)
+    parser.add_argument(
+        "--transform-strips-newlines",
+        dest="transform_keeps_newlines",
+        action="store_false",
+        help="send a transform job's line without its newline where it goes alone; AWS: not documented",
+    )
+    parser.add_argument(
+        "--transform-ranges-exclude-end",
+        dest="transform_range_includes_end",
+        action="store_false",
+        help="[a:b] of a transform job's filter leaves out b; AWS: the guide's example includes it",
+    )
     parsed = parser.parse_args(arguments)
     for option, name, _, _ in _NUMBERS:
         may_be_zero, value = name in _MAY_BE_ZERO, getattr(parsed, name)
@@ -136,10 +148,18 @@ _NUMBERS = (
     ("--max-payload", "max_payload_bytes", int, "bytes, real-time; AWS: 6291456 (API model) or 25 MB (guide)"),
     ("--max-serverless-payload", "max_serverless_payload_bytes", int, "bytes, serverless; AWS: 4 MB"),
     ("--cores-per-instance", "cores_per_instance", float, "busy host cores that read as a fully used instance"),
+    ("--transform-start", "transform_start_s", float, "seconds from a transform job to its instances; AWS: minutes"),
+    (
+        "--transform-startup-timeout",
+        "transform_startup_timeout_s",
+        float,
+        "seconds to a transform container's first good /ping; AWS: 1800 seen",
+    ),
+    ("--transform-max", "transform_max_s", float, "seconds a transform job may run; AWS: unpublished"),
 )
 _MAY_BE_ZERO = {
     "metric_lag_s", "cold_start_extra_s", "instance_start_s", "serverless_idle_s", "creating_s", "updating_s",
-    "deleting_s", "consistency_lag_s",
+    "deleting_s", "consistency_lag_s", "transform_start_s",
 }  # fmt: skip
 
 

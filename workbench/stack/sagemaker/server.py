@@ -44,6 +44,8 @@ from workbench.stack.sagemaker.scaling.engine import Engine
 from workbench.stack.sagemaker.scaling.readings import CloudWatch
 from workbench.stack.sagemaker.scaling.service import AutoScaling
 from workbench.stack.sagemaker.settings import Settings
+from workbench.stack.sagemaker.transform.events import Bus, as_service
+from workbench.stack.sagemaker.transform.operations import Transforms
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
@@ -84,7 +86,7 @@ class Server:
 
     async def _run(self, _: web.Application) -> AsyncIterator[None]:
         settings, folder = self._settings, self._settings.state_dir
-        s3, cloudwatch = await asyncio.to_thread(_clients, settings.region)
+        s3, cloudwatch, events = await asyncio.to_thread(_clients, settings.region)
         artifacts = ArtifactStore(folder / "artifacts", s3)
         artifacts.clean()
         (folder / "logs").mkdir(parents=True, exist_ok=True)
@@ -98,19 +100,21 @@ class Server:
         self._lifecycle = Lifecycle(host, self._endpoints, self._faults, alarms, self._on_setup, self._on_settled)
         resources = Variants(self._endpoints, self._lifecycle)
         scaling = AutoScaling(settings, resources)
-        self._control = Control(self._catalog, self._endpoints, scaling, self._lifecycle)
+        self._transforms = Transforms.open(host, self._catalog, self._endpoints.quotas, self._faults, s3, events)
+        self._control = Control(self._catalog, self._endpoints, scaling, self._lifecycle, self._transforms.table())
         self._protocol = Protocol(self._control.known)
         self._telemetry = Telemetry(settings, self._lifecycle, cloudwatch)
         self._runtime = Runtime(settings, session, self._lifecycle, self._telemetry.outcome)
         loops = [
             asyncio.create_task(self._telemetry.sample_forever()),
             asyncio.create_task(self._telemetry.publish_forever()),
+            asyncio.create_task(self._transforms.events.publish_forever()),
             asyncio.create_task(Engine(settings, scaling, CloudWatch(cloudwatch)).run_forever()),
         ]
         yield
         for task in [*loops, *self._expiries]:
             task.cancel()
-        await self._lifecycle.shut_down(SHUTDOWN_GRACE_S)
+        await asyncio.gather(self._transforms.shut_down(SHUTDOWN_GRACE_S), self._lifecycle.shut_down(SHUTDOWN_GRACE_S))
         await session.close()
 
     def _on_setup(self, endpoint: str, variant: str, seconds: float) -> None:
@@ -125,7 +129,7 @@ class Server:
         body = await request.read()
         try:
             call = self._protocol.parse(request.headers.get("X-Amz-Target", ""), body)
-            answer = wire.control_answer(self._control.answer(call))
+            answer = wire.control_answer(await self._control.answer(call))
         except AwsError as error:
             answer = wire.control_error(error)
         except Exception:
@@ -247,13 +251,14 @@ def _shown_lane(lane: Lane, endpoint: Endpoint) -> dict[str, object]:
     }
 
 
-def _clients(region: str) -> tuple[S3Client, CloudWatchClient]:
+def _clients(region: str) -> tuple[S3Client, CloudWatchClient, Bus]:
     """The AWS clients this server uses itself, from the SDK's standard variables."""
     session = boto3.Session(region_name=region)
     # A lost metric call is tried again by Telemetry; a stuck one must not hold up the end of the server.
     brief = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 1})
     patient = Config(connect_timeout=5, read_timeout=60, retries={"mode": "standard", "total_max_attempts": 3})
-    return session.client("s3", config=patient), session.client("cloudwatch", config=brief)
+    bus: Bus = as_service(session.client("events", config=brief))
+    return session.client("s3", config=patient), session.client("cloudwatch", config=brief), bus
 
 
 async def _not_emulated(request: web.Request) -> web.Response:

@@ -6,7 +6,7 @@ A table of operations, so that another one is a row here and a method where its 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from workbench.stack.sagemaker.api.wire import Call, Document
 from workbench.stack.sagemaker.control.catalog import Catalog
@@ -15,13 +15,20 @@ from workbench.stack.sagemaker.control.lifecycle import Lifecycle
 from workbench.stack.sagemaker.records import Endpoint
 from workbench.stack.sagemaker.scaling.service import AutoScaling
 
-Operation = Callable[[Document], Document]
+Operation = Callable[[Document], Document | Awaitable[Document]]
 
 
 class Control:
     """Serves control-plane calls."""
 
-    def __init__(self, catalog: Catalog, endpoints: Endpoints, scaling: AutoScaling, lifecycle: Lifecycle) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        endpoints: Endpoints,
+        scaling: AutoScaling,
+        lifecycle: Lifecycle,
+        transforms: Mapping[str, Operation] | None = None,
+    ) -> None:
         self._endpoints = endpoints
         self._scaling = scaling
         self._lifecycle = lifecycle
@@ -44,6 +51,7 @@ class Control:
                 "AddTags": catalog.tags.add,
                 "ListTags": catalog.tags.list,
                 "DeleteTags": catalog.tags.delete,
+                **(transforms or {}),
             },
             "application-autoscaling": {**scaling.operations},
         }
@@ -53,9 +61,10 @@ class Control:
         """Operations served, by service."""
         return {service: frozenset(operations) for service, operations in self._operations.items()}
 
-    def answer(self, call: Call) -> Document:
+    async def answer(self, call: Call) -> Document:
         """Serve one call. Raises `AwsError`."""
-        return self._operations[call.service][call.operation](call.document)
+        answer = self._operations[call.service][call.operation](call.document)
+        return await answer if isinstance(answer, Awaitable) else answer
 
     def settled(self, endpoint: Endpoint) -> None:
         """An endpoint has come to rest: bring its variants within the bounds of their scalable targets."""

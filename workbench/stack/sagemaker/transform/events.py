@@ -34,6 +34,15 @@ class Bus(Protocol):
         """PutEvents."""
 
 
+def as_service(client: Any) -> Any:
+    """boto3's client for EventBridge, its events marked as a service's own."""
+    client.meta.events.register(
+        "before-sign.events.PutEvents",
+        lambda request, **_: request.headers.add_header(SERVICE_HEADER, "sagemaker"),
+    )
+    return client
+
+
 @dataclass(slots=True)
 class Events:
     """Publishes in order, one at a time, off the event loop."""

@@ -1,22 +1,27 @@
-"""The transform jobs' calls: what each request has to pass before a job begins."""
+"""The transform jobs' calls: what each request has to pass before a job begins; and the room's wiring."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from workbench.stack.sagemaker.api.wire import Document, invalid
 from workbench.stack.sagemaker.control.catalog import Catalog
+from workbench.stack.sagemaker.control.operations import Operation
 from workbench.stack.sagemaker.control.quotas import Quotas, transform_usage
+from workbench.stack.sagemaker.faults import FaultTable
+from workbench.stack.sagemaker.model.replica import Host
 from workbench.stack.sagemaker.records import Model
 from workbench.stack.sagemaker.transform import request as requests
-from workbench.stack.sagemaker.transform.jobs import Jobs
+from workbench.stack.sagemaker.transform.events import Bus, Events
+from workbench.stack.sagemaker.transform.jobs import Job, Jobs
 from workbench.stack.sagemaker.transform.request import Spec
 from workbench.stack.sagemaker.transform.runner import Runner
 from workbench.stack.sagemaker.transform.storage import Storage
 
-Operation = Callable[[Document], Document | Awaitable[Document]]
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,26 @@ class Transforms:
     jobs: Jobs
     runner: Runner
     storage: Storage
+    events: Events
+
+    @classmethod
+    def open(
+        cls, host: Host, catalog: Catalog, quotas: Quotas, faults: FaultTable, s3: S3Client, bus: Bus
+    ) -> Transforms:
+        """The room, over what the server shares; nothing of an earlier run is left on disk."""
+        jobs, storage, events = Jobs(), Storage(s3), Events(bus)
+
+        def tell(job: Job) -> None:
+            rows = catalog.tags.list({"ResourceArn": job.arn})["Tags"]
+            events.changed(job, {row["Key"]: row["Value"] for row in rows})
+
+        runner = Runner(host, storage, jobs, faults, tell)
+        runner.clean()
+        return cls(catalog, quotas, jobs, runner, storage, events)
+
+    async def shut_down(self, grace_s: float) -> None:
+        """End every job's processes; the server ends."""
+        await self.runner.shut_down(grace_s)
 
     def table(self) -> dict[str, Operation]:
         """Operation by name."""

@@ -70,7 +70,11 @@ class Runner:
     on_change: Callable[[Job], None]
     running: dict[str, list[Instance]] = field(default_factory=dict)
     """The instances of each running job."""
+    _grace_s: float = field(init=False)
     _tasks: dict[str, asyncio.Task[str | None]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._grace_s = self.host.settings.stop_grace_s
 
     def clean(self) -> None:
         """Remove what a killed run left on disk."""
@@ -88,8 +92,9 @@ class Runner:
         if task := self._tasks.get(job.name):
             task.cancel()
 
-    async def shut_down(self) -> None:
+    async def shut_down(self, grace_s: float) -> None:
         """Break off everything; the server ends."""
+        self._grace_s = grace_s
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -205,7 +210,7 @@ class Runner:
 
     async def _stop(self, job: Job) -> None:
         instances = self.running.pop(job.name, [])
-        await asyncio.gather(*(i.stop(self.host.settings.stop_grace_s) for i in instances))
+        await asyncio.gather(*(i.stop(self._grace_s) for i in instances))
 
 
 @dataclass(slots=True)

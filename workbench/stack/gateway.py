@@ -3,7 +3,8 @@
 One endpoint for everything, as LocalStack has it: any AWS client that is pointed at this port reaches every service.
 What is ours is told by the protocol alone: the target header of the control planes, SageMaker's runtime paths, and our
 admin paths under `/_inferlane/`. This is the only file that knows MiniStack is MiniStack; of it we use the public ASGI
-app (`ministack.app:app`, the form its own documentation starts) and environment variables.
+app (`ministack.app:app`, the form its own documentation starts) and environment variables, and `service_events` one more
+function.
 
 Run as `python -m workbench.stack.gateway --port 4566 --sagemaker http://127.0.0.1:PORT`.
 """
@@ -20,6 +21,8 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 import aiohttp
+
+from workbench.stack.service_events import admit_services
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -117,7 +120,7 @@ async def _serve(host: str, port: int, sagemaker: str) -> None:
     from hypercorn.config import Config
     from ministack.app import app as ministack
 
-    gateway = Gateway(ministack, sagemaker)
+    gateway = Gateway(admit_services(ministack), sagemaker)
     config = Config()
     config.bind = [f"{host}:{port}"]
     config.keep_alive_timeout = 75

@@ -314,3 +314,25 @@ def test_list_and_tags(jobs: Jobs) -> None:
     assert jobs.sagemaker.list_tags(ResourceArn=arn)["Tags"] == [{"Key": "n", "Value": "2"}]
     for name in names:
         assert jobs.done(name)["TransformJobStatus"] == "Completed"
+
+
+def test_metrics(jobs: Jobs) -> None:
+    """CloudWatch gets the utilization of a job's instance, under its Host."""
+    jobs.put(a_json=b'{"sleep_s": 4}')
+    name = jobs.create("job", "application/json")
+
+    def hosts() -> set[tuple[str, str]]:
+        pages = jobs.aws.cloudwatch.get_paginator("list_metrics").paginate(Namespace="/aws/sagemaker/TransformJobs")
+        return {
+            (m["MetricName"], d["Value"])
+            for page in pages
+            for m in page["Metrics"]
+            for d in m["Dimensions"]
+            if d["Name"] == "Host" and d["Value"].startswith(f"{name}/i-")
+        }
+
+    seen = eventually(lambda: hosts() if {m for m, _ in hosts()} >= {"CPUUtilization", "MemoryUtilization"} else None)
+    assert {metric for metric, _ in seen} == {"CPUUtilization", "MemoryUtilization"}
+    assert len({host for _, host in seen}) == 1
+    jobs.sagemaker.stop_transform_job(TransformJobName=name)
+    assert jobs.done(name)["TransformJobStatus"] == "Stopped"

@@ -103,7 +103,7 @@ class Server:
         self._transforms = Transforms.open(host, self._catalog, self._endpoints.quotas, self._faults, s3, events)
         self._control = Control(self._catalog, self._endpoints, scaling, self._lifecycle, self._transforms.table())
         self._protocol = Protocol(self._control.known)
-        self._telemetry = Telemetry(settings, self._lifecycle, cloudwatch)
+        self._telemetry = Telemetry(settings, self._lifecycle, self._transforms.runner, cloudwatch)
         self._runtime = Runtime(settings, session, self._lifecycle, self._telemetry.outcome)
         loops = [
             asyncio.create_task(self._telemetry.sample_forever()),

@@ -6,6 +6,8 @@ from typing import Any
 
 import botocore.session
 import pytest
+from botocore.loaders import Loader
+from botocore.model import ServiceModel, StringShape
 
 from workbench.stack.sagemaker.metrics.points import (
     HARDWARE,
@@ -15,6 +17,7 @@ from workbench.stack.sagemaker.metrics.points import (
     Outcome,
     Point,
     Size,
+    host_points,
     instance_points,
     request_points,
 )
@@ -145,3 +148,35 @@ def test_every_hosting_type_has_hardware() -> None:
     types: list[str] = model.shape_for("ProductionVariantInstanceType").metadata["enum"]
     assert len(types) > 200
     assert min(hardware(t).vcpus for t in types) >= 1
+
+
+@pytest.mark.fidelity(
+    "batch transform",
+    "A job's instances publish CPU summed over vCPUs, memory and GPU under Host <job>/<instance-id>, and no disk",
+    "developer guide: monitoring-cloudwatch",
+)
+def test_transform_hosts() -> None:
+    """An instance of a job has a namespace and one dimension of its own."""
+    bins = Bins(60)
+    size = Size(vcpus=4, memory_mib=16384, gpus=1, disk_bytes=1)
+    seen = Instance(busy_cores=0.5, memory_mib=1638.4, disk_bytes=1, in_flight=3)
+    for point in host_points(seen, size, cores_per_instance=1.0):
+        bins.add_host("job/i-1", point, 120.0)
+    taken = bins.take(180.0, 0.0)
+    assert set(taken) == {"/aws/sagemaker/TransformJobs"}
+    rows = {d["MetricName"]: (d["Values"], d["Dimensions"]) for d in taken["/aws/sagemaker/TransformJobs"]}
+    host = [{"Name": "Host", "Value": "job/i-1"}]
+    assert rows == {
+        "CPUUtilization": ([200.0], host),
+        "MemoryUtilization": ([10.0], host),
+        "GPUUtilization": ([0.0], host),
+        "GPUMemoryUtilization": ([0.0], host),
+    }
+
+
+def test_transform_types_have_hardware() -> None:
+    """Every type a transform job may run on is known, or told from its size."""
+    shape = ServiceModel(Loader().load_service_model("sagemaker", "service-2"), "sagemaker")
+    types = shape.shape_for("TransformInstanceType")
+    assert isinstance(types, StringShape)
+    assert all(hardware(name).vcpus >= 1 for name in types.enum)

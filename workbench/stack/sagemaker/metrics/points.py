@@ -7,6 +7,7 @@ Names, units and dimensions are AWS's (developer guide, "Monitor with CloudWatch
   GPU utilization on GPU types (0 here: the emulated instance has none);
 - serverless: only what AWS publishes for it: no InvocationsPerInstance, no CPU; OverheadLatency includes the cold
   start, which ModelSetupTime shows by itself;
+- an instance of a transform job: CPU, memory and GPU utilization under its Host, `<job>/<instance id>`, and no disk;
 - a dedicated variant without traffic publishes zeros for the counts, so that scaling in works; serverless publishes
   nothing then. Throttled and refused requests count nowhere (AWS: not documented).
 """
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 
 INFERENCE = "AWS/SageMaker"
 HARDWARE = "/aws/sagemaker/Endpoints"
+TRANSFORM = "/aws/sagemaker/TransformJobs"
 MICROSECONDS = "Microseconds"
 NONE = "None"
 PERCENT = "Percent"
@@ -41,8 +43,7 @@ class Point(NamedTuple):
 class Series(NamedTuple):
     """What a datum belongs to."""
 
-    endpoint: str
-    variant: str
+    dimensions: tuple[tuple[str, str], ...]
     namespace: str
     name: str
     unit: str
@@ -119,6 +120,13 @@ def instance_points(seen: Instance, size: Size, cores_per_instance: float) -> It
         yield Point(HARDWARE, "GPUMemoryUtilization", PERCENT, 0.0)
 
 
+def host_points(seen: Instance, size: Size, cores_per_instance: float) -> Iterator[Point]:
+    """The points of one instance of a transform job: an endpoint's, but for its disk and its requests."""
+    for point in instance_points(seen, size, cores_per_instance):
+        if point.namespace == HARDWARE and point.name != "DiskUtilization":
+            yield point._replace(namespace=TRANSFORM)
+
+
 def container_point(memory_mib: float, size_mib: int) -> Point:
     """The memory of one serverless container."""
     return Point(HARDWARE, "MemoryUtilization", PERCENT, _percent(memory_mib, size_mib))
@@ -146,12 +154,19 @@ class Bins:
         """Keep a value seen at epoch second `at`. Hardware metrics may have a period of their own (MetricsConfig)."""
         hardware = point.namespace == HARDWARE
         period = hardware_period_s if hardware and hardware_period_s else self.period_s
-        series = Series(endpoint, variant, point.namespace, point.name, point.unit, period)
+        self._add(_of_variant(endpoint, variant), point, at, period)
+
+    def add_host(self, host: str, point: Point, at: float) -> None:
+        """Keep a value seen of an instance of a transform job."""
+        self._add((("Host", host),), point, at, self.period_s)
+
+    def _add(self, dimensions: tuple[tuple[str, str], ...], point: Point, at: float, period: float) -> None:
+        series = Series(dimensions, point.namespace, point.name, point.unit, period)
         self._bins[math.floor(at / period) * period, series][point.value] += 1
 
     def touch(self, endpoint: str, variant: str, name: str, unit: str, at: float) -> None:
         """Have the bin of an inference metric published: as one zero if nothing else is seen in it."""
-        series = Series(endpoint, variant, INFERENCE, name, unit, self.period_s)
+        series = Series(_of_variant(endpoint, variant), INFERENCE, name, unit, self.period_s)
         self._bins[math.floor(at / self.period_s) * self.period_s, series].update()
 
     def take(self, now: float, lag_s: float) -> dict[str, list[Mapping[str, Any]]]:
@@ -164,16 +179,17 @@ class Bins:
         return taken
 
 
+def _of_variant(endpoint: str, variant: str) -> tuple[tuple[str, str], ...]:
+    return (("EndpointName", endpoint), ("VariantName", variant))
+
+
 def _datums(start: float, series: Series, values: Counter[float]) -> Iterator[Mapping[str, Any]]:
     pairs = sorted(values.items()) or [(0.0, 1)]
     for first in range(0, len(pairs), VALUES_PER_DATUM):
         part = pairs[first : first + VALUES_PER_DATUM]
         yield {
             "MetricName": series.name,
-            "Dimensions": [
-                {"Name": "EndpointName", "Value": series.endpoint},
-                {"Name": "VariantName", "Value": series.variant},
-            ],
+            "Dimensions": [{"Name": name, "Value": value} for name, value in series.dimensions],
             "Timestamp": start,
             "Unit": series.unit,
             "Values": [v for v, _ in part],

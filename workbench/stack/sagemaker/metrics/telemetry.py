@@ -23,6 +23,8 @@ from workbench.stack.sagemaker.model.hardware import hardware
 from workbench.stack.sagemaker.model.lane import Lane
 from workbench.stack.sagemaker.model.replica import Replica
 from workbench.stack.sagemaker.settings import Settings
+from workbench.stack.sagemaker.transform.instance import Instance
+from workbench.stack.sagemaker.transform.runner import Runner
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
@@ -39,6 +41,7 @@ class Telemetry:
 
     settings: Settings
     lifecycle: Lifecycle
+    transforms: Runner
     client: CloudWatchClient
     bins: Bins = field(init=False)
     _busy: dict[int, tuple[float, float]] = field(default_factory=dict)
@@ -80,7 +83,9 @@ class Telemetry:
 
     async def _sample(self) -> None:
         lanes = [(name, lane) for name, d in self.lifecycle.serving() for lane in d.lanes.values()]
+        hosts = [(f"{job}/{i.id}", i) for job, instances in self.transforms.running.items() for i in instances]
         roots = {pid for _, lane in lanes for r in lane.replicas for pid in r.pids}
+        roots |= {pid for _, instance in hosts for pid in instance.replica.pids}
         usage = await asyncio.to_thread(usage_of, roots) if roots else {}
         at = time.monotonic()
         for endpoint, lane in lanes:
@@ -88,6 +93,8 @@ class Telemetry:
                 self._sample_serverless(endpoint, lane, usage)
             else:
                 self._sample_dedicated(endpoint, lane, usage, at)
+        for host, instance in hosts:
+            self._sample_host(host, instance, usage, at)
         self._busy = {pid: (usage[pid].cpu_s, at) for pid in usage}
 
     def _sample_dedicated(self, endpoint: str, lane: Lane, usage: Mapping[int, Usage], at: float) -> None:
@@ -100,6 +107,15 @@ class Telemetry:
                 self._add(endpoint, variant.name, *points.instance_points(seen, size, self.settings.cores_per_instance))
         for name, unit in points.IDLE:
             self.bins.touch(endpoint, variant.name, name, unit, time.time())
+
+    def _sample_host(self, host: str, instance: Instance, usage: Mapping[int, Usage], at: float) -> None:
+        if instance.replica.child.pid in usage:
+            kind = hardware(instance.spec.instance_type)
+            # Transform jobs have no disk metric: its size says nothing here.
+            size = points.Size(kind.vcpus, kind.memory_mib, kind.gpus, disk_bytes=1)
+            seen = self._seen(instance.replica, usage, at)
+            for point in points.host_points(seen, size, self.settings.cores_per_instance):
+                self.bins.add_host(host, point, time.time())
 
     def _seen(self, replica: Replica, usage: Mapping[int, Usage], at: float) -> points.Instance:
         busy: float | None = None

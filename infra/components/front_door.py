@@ -3,6 +3,10 @@
 Two routes: `GET /healthz` is open and answers nothing but liveness; everything else needs a signed request (`iam`), an
 API key (`api_key`) or a token of the configured issuer (`jwt`). There is no open mode. Access logs name the call, its
 outcome and its times; neither keys, tokens nor signatures, addresses nor headers.
+
+An alarm watches the share of calls that end in a 5xx, as the gateway counts them. The router's own count
+(`observability`) has names for what failed, but a function that does not start, runs out of time, is throttled or has
+no policy counts nothing at all.
 """
 
 from __future__ import annotations
@@ -17,7 +21,8 @@ import pulumi_aws as aws
 from infra import naming
 from infra.components.key_auth import KeyAuth
 from infra.components.lambda_function import LambdaFunction
-from infra.config import JwtConfig, ThrottleConfig
+from infra.components.observability import BAD_PERIODS, FEWEST_REQUESTS, PERIOD_S, PERIODS
+from infra.config import AlarmsConfig, JwtConfig, ThrottleConfig
 
 INTEGRATION_TIMEOUT_MS = 30_000
 """An HTTP API's limit, not adjustable."""
@@ -46,6 +51,7 @@ class FrontDoorArgs:
     guard: KeyAuth | JwtConfig | None
     """Who vouches for a caller: a table of keys, an issuer of tokens, or AWS itself (None: signed requests)."""
     throttle: ThrottleConfig
+    alarms: AlarmsConfig
     log_retention_days: int
     tags: Mapping[str, str]
 
@@ -91,6 +97,7 @@ class FrontDoor(pulumi.ComponentResource):
         ]
         permission = args.route.may_be_called(f"{name}-calls-route", pulumi.Output.concat(api.execution_arn, "/*/*"))
         stage = self._stage(name, api, args, [*routes, permission])
+        self._alarm(name, api, args)
         self.url = stage.invoke_url.apply(lambda url: url.rstrip("/"))
         self.register_outputs({"url": self.url})
 
@@ -167,4 +174,41 @@ class FrontDoor(pulumi.ComponentResource):
             },
             tags=args.tags,
             opts=pulumi.ResourceOptions(parent=self, depends_on=first),
+        )
+
+    def _alarm(self, name: str, api: aws.apigatewayv2.Api, args: FrontDoorArgs) -> aws.cloudwatch.MetricAlarm:
+        limit, told = args.alarms.errors_percent, [args.alarms.topic] if args.alarms.topic else []
+        counts: list[aws.cloudwatch.MetricAlarmMetricQueryArgsDict] = [
+            {
+                "id": id_,
+                "metric": {
+                    "namespace": "AWS/ApiGateway",
+                    "metric_name": metric,
+                    "dimensions": {"ApiId": api.id},
+                    "stat": "Sum",
+                    "period": PERIOD_S,
+                },
+            }
+            for id_, metric in (("calls", "Count"), ("failed", "5xx"))
+        ]
+        share: aws.cloudwatch.MetricAlarmMetricQueryArgsDict = {
+            "id": "share",
+            "expression": f"IF(calls >= {FEWEST_REQUESTS}, 100 * failed / calls, 0)",
+            "label": "calls that end in a 5xx, %",
+            "return_data": True,
+        }
+        return aws.cloudwatch.MetricAlarm(
+            f"{name}-errors",
+            name=naming.stack_name(args.stack, "front-door-errors"),
+            alarm_description=f"More than {limit} % of all calls end in a 5xx, whether or not the router ran",
+            metric_queries=[*counts, share],
+            comparison_operator="GreaterThanThreshold",
+            threshold=limit,
+            evaluation_periods=PERIODS,
+            datapoints_to_alarm=BAD_PERIODS,
+            treat_missing_data="notBreaching",
+            alarm_actions=told,
+            ok_actions=told,
+            tags=args.tags,
+            opts=pulumi.ResourceOptions(parent=self),
         )

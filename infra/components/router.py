@@ -71,6 +71,7 @@ class Router(pulumi.ComponentResource):
                 route=self.route,
                 guard=self.key_auth or config.jwt,
                 throttle=config.throttle,
+                alarms=config.alarms,
                 log_retention_days=config.log_retention_days,
                 tags=args.tags,
             ),

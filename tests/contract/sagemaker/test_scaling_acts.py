@@ -54,9 +54,9 @@ def track(emulator: Emulator) -> None:
 
 
 @pytest.mark.fidelity(
-    "Auto scaling",
+    "auto scaling",
     "target tracking scales an endpoint out after 3 minutes of traffic and in after 15 without, Updating meanwhile",
-    source="FACTS §4",
+    source="repost QUf450Wsd9RROGGOIwaolN9w",
 )
 def test_one_two_one(emulator: Emulator, aws: Aws) -> None:
     """Traffic brings a second instance, its end takes one away; alarms and activities tell of it."""

@@ -1,99 +1,88 @@
-"""CloudWatch metrics, without I/O: which points a request or a look at the hardware makes, and their bins in time.
+"""Which points a request, a container's start or a look at the hardware makes. Pure. Names and units: `catalogue.py`.
 
-Names, units and dimensions are AWS's (developer guide, "Monitor with CloudWatch"). Rules:
-- a request counts in the bin in which it ends; bins are stamped with their start;
-- dedicated: Invocations, InvocationsPerInstance (1/N a request), 4XX/5XX/ModelErrors (0 or 1 a request), ModelLatency,
-  OverheadLatency (microseconds), ConcurrentRequestsPerModel, and CPU (summed over vCPUs), memory and disk utilization,
-  GPU utilization on GPU types (0 here: the emulated instance has none);
+- dedicated: a request is one in Invocations and 1/N in InvocationsPerInstance, 0 or 1 in each of the errors;
+  CPUUtilization is summed over vCPUs, GPU utilization is 0 (the emulated instance has none);
 - serverless: only what AWS publishes for it: no InvocationsPerInstance, no CPU; OverheadLatency includes the cold
-  start, which ModelSetupTime shows by itself;
-- an instance of a transform job: CPU, memory and GPU utilization under its Host, `<job>/<instance id>`, and no disk;
-- a dedicated variant without traffic publishes zeros for the counts, so that scaling in works; serverless publishes
-  nothing then. Throttled and refused requests count nowhere (AWS: not documented).
+  start, which ModelSetupTime shows by itself. With provisioned concurrency a request that finds as many others as are
+  provisioned in flight spills over;
+- asynchronous: neither Invocations nor InvocationsPerInstance nor OverheadLatency, but its backlog, and a count of
+  what became of each request;
+- an instance of a transform job: CPU, memory and GPU utilization under its Host, `<job>/<instance id>`, and no disk.
+
+Throttled and refused requests count nowhere (AWS: not documented).
 """
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
-INFERENCE = "AWS/SageMaker"
-HARDWARE = "/aws/sagemaker/Endpoints"
-TRANSFORM = "/aws/sagemaker/TransformJobs"
-MICROSECONDS = "Microseconds"
-NONE = "None"
-PERCENT = "Percent"
-# PutMetricData: at most 150 values a datum, 1000 datums and 1 MB a call. 250 full datums are about half of that.
-VALUES_PER_DATUM = 150
-DATUMS_PER_CALL = 250
+from workbench.stack.sagemaker.metrics import catalogue
+from workbench.stack.sagemaker.metrics.catalogue import Metric
 
 
 class Point(NamedTuple):
     """One observed value."""
 
-    namespace: str
-    name: str
-    unit: str
+    metric: Metric
     value: float
 
 
-class Series(NamedTuple):
-    """What a datum belongs to."""
-
-    dimensions: tuple[tuple[str, str], ...]
-    namespace: str
-    name: str
-    unit: str
-    period_s: float
+Kind = Literal["dedicated", "serverless", "asynchronous"]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """One request that reached a variant."""
 
-    serverless: bool
+    kind: Kind
     status: int
     """The container's; 0 when it did not answer."""
     model_latency_s: float
     overhead_s: float
-    instances: int
+    instances: int = 1
     """In service when it was served."""
+    instance: str | None = None
+    """Which one served it."""
+    spilled: bool | None = None
+    """With provisioned concurrency: whether the request went beyond it."""
 
 
 def request_points(outcome: Outcome) -> Iterator[Point]:
     """The points of one request."""
     status = outcome.status
-    yield Point(INFERENCE, "Invocations", NONE, 1.0)
-    if not outcome.serverless:
-        yield Point(INFERENCE, "InvocationsPerInstance", NONE, 1.0 / max(outcome.instances, 1))
-        yield Point(INFERENCE, "InvocationModelErrors", NONE, float(not 200 <= status < 300))
-    yield Point(INFERENCE, "Invocation4XXErrors", NONE, float(400 <= status < 500))
-    yield Point(INFERENCE, "Invocation5XXErrors", NONE, float(status >= 500))
-    yield Point(INFERENCE, "ModelLatency", MICROSECONDS, round(outcome.model_latency_s * 1e6))
-    yield Point(INFERENCE, "OverheadLatency", MICROSECONDS, round(outcome.overhead_s * 1e6))
+    if outcome.kind != "asynchronous":
+        yield Point(catalogue.INVOCATIONS, 1.0)
+        yield Point(catalogue.OVERHEAD_LATENCY, round(outcome.overhead_s * 1e6))
+    if outcome.kind == "dedicated":
+        yield Point(catalogue.INVOCATIONS_PER_INSTANCE, 1.0 / max(outcome.instances, 1))
+    if outcome.kind != "serverless":
+        yield Point(catalogue.MODEL_ERRORS, float(not 200 <= status < 300))
+    yield Point(catalogue.ERRORS_4XX, float(400 <= status < 500))
+    yield Point(catalogue.ERRORS_5XX, float(status >= 500))
+    yield Point(catalogue.MODEL_LATENCY, round(outcome.model_latency_s * 1e6))
+    if outcome.spilled is not None:
+        yield Point(catalogue.SPILLOVER_INVOCATIONS if outcome.spilled else catalogue.PROVISIONED_INVOCATIONS, 1.0)
 
 
 def setup_point(seconds: float) -> Point:
     """A serverless container's start."""
-    return Point(INFERENCE, "ModelSetupTime", MICROSECONDS, round(seconds * 1e6))
+    return Point(catalogue.MODEL_SETUP_TIME, round(seconds * 1e6))
 
 
-IDLE = (("Invocations", NONE), ("InvocationsPerInstance", NONE))
-"""What a dedicated variant publishes, as zero, although nothing happens."""
+IDLE = (catalogue.INVOCATIONS, catalogue.INVOCATIONS_PER_INSTANCE)
+"""What a dedicated variant publishes, as zero, although nothing happens: so that scaling in works."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A look at one dedicated instance over an interval."""
+    """A look at one instance over an interval."""
 
     busy_cores: float | None
     """Host cores its processes kept busy; None at the first look."""
     memory_mib: float
     disk_bytes: int
-    in_flight: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,92 +96,98 @@ class Size:
 
 
 def instance_points(seen: Instance, size: Size, cores_per_instance: float) -> Iterator[Point]:
-    """The points of one instance: `cores_per_instance` busy host cores read as its vCPUs x 100 %."""
-    yield Point(INFERENCE, "ConcurrentRequestsPerModel", NONE, float(seen.in_flight))
+    """The points of one instance's hardware: `cores_per_instance` busy host cores read as its vCPUs x 100 %."""
     if seen.busy_cores is not None:
         share = min(max(seen.busy_cores / cores_per_instance, 0.0), 1.0)
-        yield Point(HARDWARE, "CPUUtilization", PERCENT, round(share * size.vcpus * 100.0, 3))
+        yield Point(catalogue.CPU, round(share * size.vcpus * 100.0, 3))
     if size.memory_mib:
-        yield Point(HARDWARE, "MemoryUtilization", PERCENT, _percent(seen.memory_mib, size.memory_mib))
-    yield Point(HARDWARE, "DiskUtilization", PERCENT, _percent(seen.disk_bytes, size.disk_bytes))
+        yield Point(catalogue.MEMORY, _percent(seen.memory_mib, size.memory_mib))
+    yield Point(catalogue.DISK, _percent(seen.disk_bytes, size.disk_bytes))
     if size.gpus:
-        yield Point(HARDWARE, "GPUUtilization", PERCENT, 0.0)
-        yield Point(HARDWARE, "GPUMemoryUtilization", PERCENT, 0.0)
+        yield Point(catalogue.GPU, 0.0)
+        yield Point(catalogue.GPU_MEMORY, 0.0)
+
+
+_OF_JOBS = {
+    catalogue.CPU: catalogue.JOB_CPU,
+    catalogue.MEMORY: catalogue.JOB_MEMORY,
+    catalogue.GPU: catalogue.JOB_GPU,
+    catalogue.GPU_MEMORY: catalogue.JOB_GPU_MEMORY,
+}
 
 
 def host_points(seen: Instance, size: Size, cores_per_instance: float) -> Iterator[Point]:
-    """The points of one instance of a transform job: an endpoint's, but for its disk and its requests."""
+    """The points of one instance of a transform job: an endpoint's, but for its disk."""
     for point in instance_points(seen, size, cores_per_instance):
-        if point.namespace == HARDWARE and point.name != "DiskUtilization":
-            yield point._replace(namespace=TRANSFORM)
+        if metric := _OF_JOBS.get(point.metric):
+            yield Point(metric, point.value)
 
 
 def container_point(memory_mib: float, size_mib: int) -> Point:
     """The memory of one serverless container."""
-    return Point(HARDWARE, "MemoryUtilization", PERCENT, _percent(memory_mib, size_mib))
+    return Point(catalogue.MEMORY, _percent(memory_mib, size_mib))
 
 
-def concurrency_point(in_flight: int, max_concurrency: int) -> Point:
-    """How much of MaxConcurrency is in use, 0 to 1."""
-    value = in_flight / max_concurrency
-    return Point(INFERENCE, "ServerlessConcurrentExecutionsUtilization", NONE, round(value, 6))
+def concurrency_points(in_flight: int, max_concurrency: int, provisioned: int) -> Iterator[Point]:
+    """How much of MaxConcurrency and of what is provisioned is in use, each 0 to 1."""
+    yield Point(catalogue.SERVERLESS_UTILIZATION, round(in_flight / max_concurrency, 6))
+    if provisioned:
+        used = min(in_flight, provisioned)
+        yield Point(catalogue.PROVISIONED_EXECUTIONS, float(used))
+        yield Point(catalogue.PROVISIONED_UTILIZATION, round(used / provisioned, 6))
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """An asynchronous endpoint's queue, now."""
+
+    waiting: int
+    oldest_s: float
+    """How long the oldest of them has waited, in AWS's seconds."""
+    instances: int
+    """In service."""
+
+
+def backlog_points(backlog: Backlog) -> Iterator[Point]:
+    """The points of a look at a queue. Without instances there is no backlog for each of them."""
+    yield Point(catalogue.BACKLOG, float(backlog.waiting))
+    if backlog.instances:
+        yield Point(catalogue.BACKLOG_PER_INSTANCE, backlog.waiting / backlog.instances)
+    yield Point(catalogue.OLDEST_REQUEST, round(backlog.oldest_s, 3))
+    yield Point(catalogue.BACKLOG_WITHOUT_CAPACITY, float(backlog.waiting > 0 and not backlog.instances))
+
+
+Failure = Literal["download", "upload", "notification", "expired", "invocation"]
+_FAILURES: dict[Failure, Metric] = {
+    "download": catalogue.DOWNLOAD_FAILURES,
+    "upload": catalogue.UPLOAD_FAILURES,
+    "notification": catalogue.NOTIFICATION_FAILURES,
+    "expired": catalogue.EXPIRED_REQUESTS,
+    "invocation": catalogue.INVOCATION_FAILURES,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Processed:
+    """An asynchronous request that has come to its end. Times that it did not come to are None."""
+
+    failure: Failure | None
+    in_backlog_s: float
+    total_s: float
+    download_s: float | None = None
+    upload_s: float | None = None
+
+
+def processed_points(processed: Processed) -> Iterator[Point]:
+    """The points of one asynchronous request, besides those of its invocation (`request_points`)."""
+    yield Point(_FAILURES[processed.failure] if processed.failure else catalogue.PROCESSED, 1.0)
+    yield Point(catalogue.TIME_IN_BACKLOG, round(processed.in_backlog_s * 1e3, 3))
+    yield Point(catalogue.TOTAL_PROCESSING_TIME, round(processed.total_s * 1e3, 3))
+    if processed.download_s is not None:
+        yield Point(catalogue.DOWNLOAD_LATENCY, round(processed.download_s * 1e6))
+    if processed.upload_s is not None:
+        yield Point(catalogue.UPLOAD_LATENCY, round(processed.upload_s * 1e6))
 
 
 def _percent(part: float, whole: float) -> float:
     return round(min(part / whole, 1.0) * 100.0, 3)
-
-
-@dataclass(slots=True)
-class Bins:
-    """Values by series and by bin: how often each was seen."""
-
-    period_s: float
-    """Of the wall clock."""
-    _bins: dict[tuple[float, Series], Counter[float]] = field(default_factory=lambda: defaultdict(Counter))
-
-    def add(self, endpoint: str, variant: str, point: Point, at: float, hardware_period_s: float | None = None) -> None:
-        """Keep a value seen at epoch second `at`. Hardware metrics may have a period of their own (MetricsConfig)."""
-        hardware = point.namespace == HARDWARE
-        period = hardware_period_s if hardware and hardware_period_s else self.period_s
-        self._add(_of_variant(endpoint, variant), point, at, period)
-
-    def add_host(self, host: str, point: Point, at: float) -> None:
-        """Keep a value seen of an instance of a transform job."""
-        self._add((("Host", host),), point, at, self.period_s)
-
-    def _add(self, dimensions: tuple[tuple[str, str], ...], point: Point, at: float, period: float) -> None:
-        series = Series(dimensions, point.namespace, point.name, point.unit, period)
-        self._bins[math.floor(at / period) * period, series][point.value] += 1
-
-    def touch(self, endpoint: str, variant: str, name: str, unit: str, at: float) -> None:
-        """Have the bin of an inference metric published: as one zero if nothing else is seen in it."""
-        series = Series(_of_variant(endpoint, variant), INFERENCE, name, unit, self.period_s)
-        self._bins[math.floor(at / self.period_s) * self.period_s, series].update()
-
-    def take(self, now: float, lag_s: float) -> dict[str, list[Mapping[str, Any]]]:
-        """Remove the bins that ended `lag_s` ago or earlier; returns PutMetricData's datums by namespace."""
-        done = [key for key in self._bins if key[0] + key[1].period_s + lag_s <= now]
-        taken: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-        for start, series in sorted(done):
-            values = self._bins.pop((start, series))
-            taken[series.namespace].extend(_datums(start, series, values))
-        return taken
-
-
-def _of_variant(endpoint: str, variant: str) -> tuple[tuple[str, str], ...]:
-    return (("EndpointName", endpoint), ("VariantName", variant))
-
-
-def _datums(start: float, series: Series, values: Counter[float]) -> Iterator[Mapping[str, Any]]:
-    pairs = sorted(values.items()) or [(0.0, 1)]
-    for first in range(0, len(pairs), VALUES_PER_DATUM):
-        part = pairs[first : first + VALUES_PER_DATUM]
-        yield {
-            "MetricName": series.name,
-            "Dimensions": [{"Name": name, "Value": value} for name, value in series.dimensions],
-            "Timestamp": start,
-            "Unit": series.unit,
-            "Values": [v for v, _ in part],
-            "Counts": [float(n) for _, n in part],
-            "StorageResolution": 1 if series.period_s < 60 else 60,
-        }

@@ -109,6 +109,11 @@ class Lane(ABC):
         while not condition():
             await self._moved.wait()
 
+    @property
+    def spills(self) -> bool | None:
+        """Whether one more request would go beyond what is provisioned; None where nothing is."""
+        return None
+
     # For the two kinds
 
     @abstractmethod

@@ -37,6 +37,11 @@ class Pool(Lane):
         self._starting = 0
         self._not_before = 0.0
 
+    @property
+    def spills(self) -> bool | None:
+        """See `Lane`."""
+        return self.in_flight >= self.size.provisioned if self.size.provisioned else None
+
     async def resize(self, size: Serverless, limit_s: float) -> str | None:
         """Change what may run at once. Returns once what is provisioned runs, or what stood in the way."""
         self.size = size

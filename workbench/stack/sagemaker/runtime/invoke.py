@@ -20,7 +20,7 @@ from workbench.stack.sagemaker.api.wire import Answer, AwsError
 from workbench.stack.sagemaker.control.deployment import Deployment
 from workbench.stack.sagemaker.control.lifecycle import Lifecycle
 from workbench.stack.sagemaker.faults import VariantFaults
-from workbench.stack.sagemaker.metrics.points import Outcome
+from workbench.stack.sagemaker.metrics.points import Kind, Outcome
 from workbench.stack.sagemaker.model.container import SLOW_HEADER
 from workbench.stack.sagemaker.model.lane import Lane, NotReadyError, ThrottledError, UnavailableError
 from workbench.stack.sagemaker.model.replica import Replica, StartError
@@ -86,11 +86,13 @@ class Runtime:
                 raise ResetError
             if (status := lane.faults.refusal) is not None:
                 raise wire.platform_error(status)
+            spilled = lane.spills
             async with lane.lease() as replica:
                 sent = time.perf_counter()
                 answer = await self._call(lane, replica, headers, body)
                 model_s = time.perf_counter() - sent
-                self._report(endpoint, lane, answer.status, model_s, time.perf_counter() - began - model_s)
+                overhead_s = time.perf_counter() - began - model_s
+                self._report(endpoint, lane, replica, (answer.status, model_s, overhead_s), spilled)
         except (AwsError, ThrottledError, UnavailableError, NotReadyError, StartError) as error:
             return self._refused(endpoint, error, id_)
         return self._rendered(endpoint, lane, answer, id_)
@@ -150,10 +152,11 @@ class Runtime:
         serverless = lane.planned.variant.serverless is not None
         return settings.max_serverless_payload_bytes if serverless else settings.max_payload_bytes
 
-    def _report(self, endpoint: str, lane: Lane, status: int, model_s: float, overhead_s: float) -> None:
-        serverless = lane.planned.variant.serverless is not None
-        instances = 0 if serverless else sum(r.ready for r in lane.replicas)
-        outcome = Outcome(serverless, status, model_s, overhead_s, instances)
+    def _report(
+        self, endpoint: str, lane: Lane, replica: Replica, seen: tuple[int, float, float], spilled: bool | None
+    ) -> None:
+        kind: Kind = "dedicated" if lane.planned.variant.serverless is None else "serverless"
+        outcome = Outcome(kind, *seen, sum(r.ready for r in lane.replicas), replica.id, spilled)
         self._on_outcome(endpoint, lane.planned.variant.name, outcome)
 
     def _rendered(self, endpoint: str, lane: Lane, answer: ModelAnswer, id_: str) -> Answer:

@@ -27,7 +27,7 @@ def points(text: str) -> Series:
 
 
 @pytest.mark.fidelity(
-    "CloudWatch",
+    "alarms",
     "an alarm treats missing data as TreatMissingData says, and only when too little is there",
     source=GUIDE,
 )
@@ -63,7 +63,9 @@ def test_a_young_breach_alone_keeps_the_state() -> None:
 
 
 @pytest.mark.fidelity(
-    "Auto scaling", "AlarmHigh needs 3 of 3 points above the target, AlarmLow 15 of 15 below", source="FACTS §4; repost"
+    "auto scaling",
+    "AlarmHigh needs 3 of 3 points above the target, AlarmLow 15 of 15 below",
+    source="repost QUf450Wsd9RROGGOIwaolN9w",
 )
 @given(values=st.lists(st.floats(-100, 100), min_size=15, max_size=17), periods=st.sampled_from([3, 15]))
 def test_all_of_the_newest_points(values: list[float], periods: int) -> None:

@@ -65,7 +65,7 @@ def wanted(of: Situation, *demands: Demand) -> int | str | None:
     return None
 
 
-@pytest.mark.fidelity("Auto scaling", "target tracking sets ceil(capacity x metric / target)", source=TRACKING)
+@pytest.mark.fidelity("auto scaling", "target tracking sets ceil(capacity x metric / target)", source=TRACKING)
 @pytest.mark.parametrize(
     ("capacity", "metric", "expected"),
     [(1, 101, 2), (1, 200, 2), (1, 200.5, 3), (3, 150, 5), (4, 1000, 10), (10, 150, "AlreadyAtMaxCapacity")],
@@ -75,7 +75,7 @@ def test_tracking_out(capacity: int, metric: float, expected: int | str) -> None
     assert wanted(situation(capacity), high(metric)) == expected
 
 
-@pytest.mark.fidelity("Auto scaling", "target tracking scales in proportion, never below the minimum", source=TRACKING)
+@pytest.mark.fidelity("auto scaling", "target tracking scales in proportion, never below the minimum", source=TRACKING)
 @pytest.mark.parametrize(
     ("capacity", "metric", "expected"),
     [(4, 50, 2), (4, 51, 3), (10, 0, 1), (2, 89, "AlreadyAtDesiredCapacity"), (1, 0, "AlreadyAtMinCapacity")],
@@ -91,7 +91,7 @@ def test_rounding_is_no_demand() -> None:
 
 
 @pytest.mark.fidelity(
-    "Auto scaling", "of several policies the one for most capacity counts", source="botocore PutScalingPolicy"
+    "auto scaling", "of several policies the one for most capacity counts", source="botocore PutScalingPolicy"
 )
 def test_most_capacity_counts() -> None:
     """Out and in, the larger capacity is taken; out before in."""
@@ -101,7 +101,7 @@ def test_most_capacity_counts() -> None:
 
 
 @pytest.mark.fidelity(
-    "Auto scaling",
+    "auto scaling",
     "tracking policies scale in only when all of them are ready to; step scaling asks nobody",
     source=TRACKING,
 )
@@ -112,7 +112,7 @@ def test_all_tracking_policies_agree_to_scale_in() -> None:
 
 
 @pytest.mark.fidelity(
-    "Auto scaling",
+    "auto scaling",
     "in the scale-out cooldown what was added counts, and only a larger scale-out is done",
     source=TRACKING,
 )
@@ -129,7 +129,7 @@ def test_scale_out_cooldown() -> None:
 
 
 @pytest.mark.fidelity(
-    "Auto scaling",
+    "auto scaling",
     "in the scale-in cooldown nothing scales in, and a scale-out is done at once and ends it",
     source=TRACKING,
 )
@@ -144,7 +144,7 @@ def test_scale_in_cooldown() -> None:
 
 
 @pytest.mark.fidelity(
-    "Auto scaling", "a suspended direction is not scaled in", source="botocore application-autoscaling SuspendedState"
+    "auto scaling", "a suspended direction is not scaled in", source="botocore application-autoscaling SuspendedState"
 )
 def test_suspensions() -> None:
     """Each direction by itself."""
@@ -155,7 +155,7 @@ def test_suspensions() -> None:
 
 
 @pytest.mark.fidelity(
-    "Auto scaling", "a percentage rounds toward zero, but is at least one and the magnitude", source=STEPS
+    "auto scaling", "a percentage rounds toward zero, but is at least one and the magnitude", source=STEPS
 )
 @pytest.mark.parametrize(
     ("kind", "adjustment", "least", "base", "expected"),
@@ -178,7 +178,7 @@ def test_step_adjustments(kind: Adjustment, adjustment: int, least: int, base: i
 
 
 @pytest.mark.fidelity(
-    "Auto scaling", "step bounds are inclusive on the side of the threshold", source="botocore StepAdjustment"
+    "auto scaling", "step bounds are inclusive on the side of the threshold", source="botocore StepAdjustment"
 )
 @pytest.mark.parametrize(
     ("metric", "expected"), [(50, 1), (59.9, 1), (60, 2), (1e9, 2), (49, -1), (40, -1), (39.9, -2), (-1e9, -2)]

@@ -82,7 +82,7 @@ class World:
 
 
 @pytest.mark.fidelity(
-    "Auto scaling",
+    "auto scaling",
     "an activity says what was set, which alarm and policy asked for it, and whether the service fulfilled it",
     source="public transcripts of describe-scaling-activities for sagemaker",
 )
@@ -124,7 +124,9 @@ def test_cooldown_counts_from_the_end() -> None:
 
 
 @pytest.mark.fidelity(
-    "Auto scaling", "scaling in takes fifteen minutes below 0.9 x target, all of them with data", source="FACTS §4"
+    "auto scaling",
+    "scaling in takes fifteen minutes below 0.9 x target, all of them with data",
+    source="repost QUf450Wsd9RROGGOIwaolN9w",
 )
 def test_in() -> None:
     """Fourteen low minutes do nothing, nor fifteen with one at 0.9 x target; fifteen scale in by the largest."""
@@ -156,7 +158,7 @@ def test_in_needs_every_tracking_policy() -> None:
 
 
 @pytest.mark.fidelity(
-    "Auto scaling",
+    "auto scaling",
     "an alarm that asks for more than may be is told once, as an activity that scaled nothing, to who asks for those",
     source="Application Auto Scaling user guide, Scaling activities; botocore NotScaledReason",
 )
@@ -209,7 +211,7 @@ def test_refused_and_unfulfilled() -> None:
 
 
 @pytest.mark.fidelity(
-    "Auto scaling", "a capacity outside of new bounds is brought within them, and an activity says so",
+    "auto scaling", "a capacity outside of new bounds is brought within them, and an activity says so",
     source="botocore RegisterScalableTarget; user guide, Scaling activities",
 )  # fmt: skip
 def test_bounds() -> None:
@@ -238,7 +240,7 @@ def alarm(arn: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.fidelity(
-    "Auto scaling",
+    "auto scaling",
     "an alarm whose actions name a step policy's ARN acts for it, and is shown with it",
     source="Application Auto Scaling user guide, Create a step scaling policy",
 )
@@ -280,7 +282,7 @@ def test_step_scaling_by_the_host_s_word() -> None:
 
 
 @pytest.mark.fidelity(
-    "Auto scaling",
+    "auto scaling",
     "a scheduled action sets minimum and maximum, and the capacity follows",
     source="botocore PutScheduledAction",
 )
@@ -326,7 +328,9 @@ def test_a_scheduled_limit_moves_the_other(limits: dict[str, int], expected: tup
 
 
 @pytest.mark.fidelity(
-    "Auto scaling", "a tracking policy's alarms are CloudWatch's, with their state, and go with it", source="FACTS §4"
+    "auto scaling",
+    "a tracking policy's alarms are CloudWatch's, with their state, and go with it",
+    source="repost QUf450Wsd9RROGGOIwaolN9w",
 )
 def test_alarms_are_kept_in_cloudwatch() -> None:
     """They appear, show the state found here, change with the policy, and are deleted with it or its target."""

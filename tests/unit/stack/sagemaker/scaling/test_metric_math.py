@@ -16,7 +16,7 @@ SERIES: dict[str, Series] = {"a": (1.0, 2.0, None, 4.0), "b": (2.0, 0.0, 3.0, No
 
 
 @pytest.mark.fidelity(
-    "CloudWatch", "metric math computes with series and numbers", source="CloudWatch user guide, Using metric math"
+    "alarms", "metric math computes with series and numbers", source="CloudWatch user guide, Using metric math"
 )
 @pytest.mark.parametrize(
     ("text", "expected"),

@@ -76,9 +76,9 @@ def test_two_dimensions_are_two_targets(scaling: AutoScaling) -> None:
 
 
 @pytest.mark.fidelity(
-    "Auto scaling",
+    "auto scaling",
     "a real-time variant keeps at least one instance, an asynchronous one may have none",
-    source="FACTS §4",
+    source="repost QUf450Wsd9RROGGOIwaolN9w",
 )
 def test_least_capacity() -> None:
     """The service's own least is the least minimum."""
@@ -129,9 +129,9 @@ def test_policies(scaling: AutoScaling) -> None:
 
 
 @pytest.mark.fidelity(
-    "Auto scaling",
+    "auto scaling",
     "target tracking makes the alarms TargetTracking-<resource>-AlarmHigh-<uuid> and -AlarmLow-<uuid>",
-    source="aws-controllers-k8s test transcripts; FACTS §4",
+    source="aws-controllers-k8s/applicationautoscaling-controller samples",
 )
 def test_alarm_names(scaling: AutoScaling) -> None:
     """Both alarms from the start, only AlarmHigh without scale-in, none for step scaling."""
@@ -146,9 +146,9 @@ def test_alarm_names(scaling: AutoScaling) -> None:
 
 
 @pytest.mark.fidelity(
-    "Auto scaling",
+    "auto scaling",
     "predefined metrics: 3 and 15 minutes of InvocationsPerInstance (Sum), 3 and 90 periods of 10 s of concurrency",
-    source="FACTS §4",
+    source="repost QUf450Wsd9RROGGOIwaolN9w",
 )
 def test_what_predefined_metrics_watch(scaling: AutoScaling) -> None:
     """Metric, statistic, periods, and thresholds of the target and of 0.9 x target."""
@@ -213,7 +213,7 @@ def test_bad_policies(scaling: AutoScaling, kind: str, configuration: dict[str, 
 
 
 @pytest.mark.fidelity(
-    "Auto scaling",
+    "auto scaling",
     "step adjustments neither overlap nor leave gaps, and reach to infinity on the sides that they are on",
     source="Application Auto Scaling user guide, How step scaling works",
 )

@@ -31,7 +31,7 @@ def fires(schedule: str, after: str, zone: str | None = None, count: int = 1, **
 
 
 @pytest.mark.fidelity(
-    "Auto scaling", "cron schedules have Quartz's six fields and fire in their time zone", source=GUIDE
+    "auto scaling", "cron schedules have Quartz's six fields and fire in their time zone", source=GUIDE
 )
 @pytest.mark.parametrize(
     ("schedule", "zone", "after", "expected"),
@@ -79,7 +79,7 @@ def test_known_times(schedule: str, zone: str | None, after: str, expected: list
 
 
 @pytest.mark.fidelity(
-    "Auto scaling", "StartTime and EndTime bound a recurring schedule", source="botocore PutScheduledAction"
+    "auto scaling", "StartTime and EndTime bound a recurring schedule", source="botocore PutScheduledAction"
 )
 def test_bounds() -> None:
     """A rate begins at StartTime; nothing is due after EndTime; a cron time that is StartTime itself counts."""

@@ -125,4 +125,4 @@ def claim_text(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, list):
         return f"[{' '.join(map(claim_text, value))}]"
-    return value if isinstance(value, str) else str(value)
+    return str(value)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -142,6 +143,25 @@ def test_a_moment_is_read_in_any_offset_and_written_in_utc() -> None:
     assert as_time("1970-01-01T00:00:00Z", ()) == 0.0
     assert show_time(0) == "1970-01-01T00:00:00Z"
     assert show_time(1.25) == "1970-01-01T00:00:01.250000Z"
+
+
+@pytest.fixture
+def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine whose own time zone is not UTC."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Shanghai")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_east")
+def test_the_machines_own_zone_makes_no_difference() -> None:
+    """Neither in reading nor in writing."""
+    assert show_time(0) == "1970-01-01T00:00:00Z"
+    assert as_time("1970-01-01T00:00:00Z", ()) == 0.0
+    with pytest.raises(DocumentError, match="names no time zone"):
+        as_time("1970-01-01T00:00:00", ())
 
 
 DOCUMENT = Fields.of({"text": "x", "number": 1.5, "whole": 2, "null": None, "map": {"k": 1}, "list": [7, 8]}, ("at", 1))

@@ -156,6 +156,12 @@ def test_what_is_no_snapshot_is_refused_in_these_words(document: object, message
     assert str(refused.value) == message
 
 
+def test_a_series_that_states_no_period_has_its_lanes() -> None:
+    """In either form."""
+    series = Snapshot.from_json(with_lane(period_s=30, series={"x": [], "y": {"points": []}})).lane("m", "d").series
+    assert (series["x"].period_s, series["y"].period_s) == (30.0, 30.0)
+
+
 def test_the_shortest_period_is_a_millisecond() -> None:
     """Of a lane's series, and of one that states its own."""
     document = with_lane(period_s=0.001, series={"x": [], "y": {"period_s": 0.001, "points": []}})

@@ -218,6 +218,14 @@ KNOWN = "(known: dedicated, serverless, batch, external)"
         (topology_document(gpu=DEDICATED), f"{PLACE}: unknown lane 'gpu' {KNOWN}"),
         (topology_document(batch={**BATCH, "kind": "queue"}), f"{PLACE}.batch.kind: unknown kind 'queue' {KNOWN}"),
         (
+            topology_document(dedicated={**SERVERLESS}),
+            f"{PLACE}.dedicated.kind: lane 'dedicated' cannot be of kind 'serverless'",
+        ),
+        (
+            topology_document(serverless={**DEDICATED}),
+            f"{PLACE}.serverless.kind: lane 'serverless' cannot be of kind 'dedicated'",
+        ),
+        (
             topology_document(dedicated={**DEDICATED, "content_types": "image/*"}),
             f"{PLACE}.dedicated.content_types: expected a list, found text",
         ),

@@ -120,11 +120,11 @@ class Emulator:
         return name
 
     def settled(self, name: str) -> Any:
-        """The endpoint's description once it is not Creating or Updating any more."""
+        """The endpoint's description once it is not Creating, Updating or RollingBack any more."""
 
         def look() -> Any:
             seen = self.sagemaker.describe_endpoint(EndpointName=name)
-            return None if seen["EndpointStatus"] in ("Creating", "Updating") else seen
+            return None if seen["EndpointStatus"] in ("Creating", "Updating", "RollingBack") else seen
 
         return eventually(look, 20)
 

@@ -75,7 +75,7 @@ def test_quotas(account: Emulator) -> None:
 )
 def test_states_that_waiters_see(account: Emulator, aws: Aws) -> None:
     """Creating, Updating and Deleting last as long as asked; both waiters return, and fail on Failed."""
-    often: Any = {"Delay": 1, "MaxAttempts": 20}
+    often: Any = {"Delay": 0.2, "MaxAttempts": 100}
     began = time.monotonic()
     account.config("cpu", "model", serverless=1)
     account.admin(

@@ -29,9 +29,10 @@ from workbench.stack.sagemaker.api.wire import Answer, AwsError, Protocol
 from workbench.stack.sagemaker.control.alarms import CloudWatchAlarms
 from workbench.stack.sagemaker.control.catalog import Catalog
 from workbench.stack.sagemaker.control.endpoints import Endpoints
+from workbench.stack.sagemaker.control.events import entry
 from workbench.stack.sagemaker.control.lifecycle import Lifecycle
 from workbench.stack.sagemaker.control.operations import Control
-from workbench.stack.sagemaker.control.quotas import Quotas, profile
+from workbench.stack.sagemaker.control.quotas import Quotas, profile, transform_usage
 from workbench.stack.sagemaker.control.scalable import Variants
 from workbench.stack.sagemaker.faults import Fault, FaultError, FaultTable
 from workbench.stack.sagemaker.metrics.telemetry import Telemetry
@@ -101,13 +102,13 @@ class Server:
         resources = Variants(self._endpoints, self._lifecycle)
         scaling = AutoScaling(settings, resources)
         self._transforms = Transforms.open(host, self._catalog, self._endpoints.quotas, self._faults, s3, events)
+        self._endpoints.on_status = self._on_status
         self._control = Control(self._catalog, self._endpoints, scaling, self._lifecycle, self._transforms.table())
         self._protocol = Protocol(self._control.known)
         self._telemetry = Telemetry(settings, self._lifecycle, self._transforms.runner, cloudwatch)
         self._runtime = Runtime(settings, session, self._lifecycle, self._telemetry.outcome)
         loops = [
             asyncio.create_task(self._telemetry.sample_forever()),
-            asyncio.create_task(self._telemetry.look_forever()),
             asyncio.create_task(self._telemetry.publish_forever()),
             asyncio.create_task(self._transforms.events.publish_forever()),
             asyncio.create_task(Engine(settings, scaling, CloudWatch(cloudwatch)).run_forever()),
@@ -120,6 +121,9 @@ class Server:
 
     def _on_setup(self, endpoint: str, variant: str, seconds: float) -> None:
         self._telemetry.setup(endpoint, variant, seconds)
+
+    def _on_status(self, endpoint: Endpoint) -> None:
+        self._transforms.events.put(entry(endpoint, self._catalog.tags.of(endpoint.arn)))
 
     def _on_settled(self, endpoint: Endpoint) -> None:
         self._control.settled(endpoint)
@@ -190,7 +194,8 @@ class Server:
         return web.json_response({"cleared": [fault.id]})
 
     async def _list_quotas(self, _: web.Request) -> web.Response:
-        return web.json_response(self._endpoints.quotas.shown(self._endpoints.use()))
+        jobs = {transform_usage(t): count for t, count in self._transforms.jobs.use().items()}
+        return web.json_response(self._endpoints.quotas.shown(self._endpoints.use() | jobs))
 
     async def _set_quotas(self, request: web.Request) -> web.Response:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from workbench.stack.sagemaker.api.wire import AwsError
 from workbench.stack.sagemaker.control.catalog import Catalog
 from workbench.stack.sagemaker.control.endpoints import Endpoints
+from workbench.stack.sagemaker.control.events import entry
 from workbench.stack.sagemaker.control.rollout import Outcome
 from workbench.stack.sagemaker.control.view import Running
 from workbench.stack.sagemaker.records import Endpoint
@@ -341,6 +343,42 @@ def test_deployment_configuration(endpoints: Endpoints) -> None:
     _, rollout = endpoints.begin_update(update("one"), (), 14.0)
     assert rollout.steps == (1.0,)
     assert "LastDeploymentConfig" not in endpoints.describe("e", NOTHING)
+
+
+@pytest.mark.fidelity(
+    "events",
+    "SageMaker Endpoint State Change at every status, with the status in capitals and times in milliseconds",
+    source="developer guide: automating-sagemaker-with-eventbridge",
+)
+def test_events(catalog: Catalog, endpoints: Endpoints) -> None:
+    """Each new status is told once, with all that the guide's example has."""
+    told: list[Any] = []
+    endpoints.on_status = lambda e: told.append(entry(e, catalog.tags.of(e.arn)))
+    endpoint = endpoints.begin_create(
+        {"EndpointName": "e", "EndpointConfigName": "one", "Tags": [{"Key": "team", "Value": "ml"}]}, 10.0
+    )
+    endpoints.finish_create(endpoint, None, 11.0)
+    endpoints.begin_update(update("two"), (), 12.0)
+    endpoints.begin_rollback(endpoint, "an alarm", 13.0)
+    endpoints.finish_update(endpoint, Outcome("an alarm"), 14.0)
+    endpoints.begin_delete({"EndpointName": "e"}, 15.0)
+    details = [json.loads(t["Detail"]) for t in told]
+    assert [d["EndpointStatus"] for d in details] == [
+        "CREATING", "IN_SERVICE", "UPDATING", "ROLLING_BACK", "IN_SERVICE", "DELETING",
+    ]  # fmt: skip
+    arn = "arn:aws:sagemaker:us-east-1:000000000000:endpoint/e"
+    assert (told[0]["Source"], told[0]["Resources"]) == ("aws.sagemaker", [arn])
+    assert details[1] == {
+        "EndpointName": "e",
+        "EndpointArn": arn,
+        "EndpointConfigName": "one",
+        "ProductionVariants": [{"VariantName": "A", "DesiredWeight": 1.0, "DesiredInstanceCount": 1}],
+        "EndpointStatus": "IN_SERVICE",
+        "CreationTime": 10_000,
+        "LastModifiedTime": 11_000,
+        "Tags": {"team": "ml"},
+    }
+    assert details[4]["FailureReason"] == "an alarm"
 
 
 def test_listed_endpoints(endpoints: Endpoints) -> None:

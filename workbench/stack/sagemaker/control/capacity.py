@@ -1,8 +1,8 @@
 """Counts, weights and sizes of an endpoint's variants: a plan's own, and UpdateEndpointWeightsAndCapacities'. Pure.
 
 A request names the variants it changes and of each only what it changes. A dedicated variant has a weight and an
-instance count, at least 1 without inference components; a serverless one a weight, MaxConcurrency and
-ProvisionedConcurrency, which cannot exceed the former.
+instance count, at least 1 unless the endpoint is asynchronous (inference components are not emulated); a serverless one
+has a weight, MaxConcurrency and ProvisionedConcurrency, which cannot exceed the former.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def changed(endpoint: Endpoint, changes: Sequence[Mapping[str, Any]]) -> Capacit
 def _count(endpoint: Endpoint, variant: str, count: int) -> int:
     if variant not in endpoint.desired:
         raise invalid(f"DesiredInstanceCount cannot be given for the serverless variant {variant}.")
-    if count < 1:
+    if count < 1 and "AsyncInferenceConfig" not in endpoint.plan.config.document:
         raise invalid(f"DesiredInstanceCount must be at least 1 for variant {variant}, without inference components.")
     return count
 

@@ -185,6 +185,10 @@ class Tags:
         tags.update(merged)
         return {"Tags": _rows(tags)}
 
+    def of(self, arn: str) -> dict[str, str]:
+        """A resource's tags; none when there is no such resource."""
+        return dict(self._by_arn.get(arn, {}))
+
     def list(self, request: Document) -> Document:
         """ListTags."""
         rows, token = listing.page(

@@ -16,7 +16,7 @@ and reports with the other methods. FailureReason stays until the next update be
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from workbench.stack.sagemaker.api import listing
@@ -26,7 +26,7 @@ from workbench.stack.sagemaker.control.catalog import Catalog
 from workbench.stack.sagemaker.control.quotas import Quotas
 from workbench.stack.sagemaker.control.rollout import Outcome, Rollout
 from workbench.stack.sagemaker.control.view import Running
-from workbench.stack.sagemaker.records import Capacity, Endpoint, Plan, Progress, Stage
+from workbench.stack.sagemaker.records import Capacity, Endpoint, Plan, Progress, Stage, Status
 
 REASON_LENGTH = 1024
 
@@ -38,6 +38,8 @@ class Endpoints:
         self._catalog = catalog
         self.quotas = quotas_ or Quotas()
         self._endpoints: dict[str, Endpoint] = {}
+        self.on_status: Callable[[Endpoint], None] = lambda _: None
+        """Told of each new status, once everything else of the endpoint fits it."""
 
     def all(self) -> list[Endpoint]:
         """In order of creation."""
@@ -74,6 +76,7 @@ class Endpoints:
         endpoint.progress = Progress(None, "Creating", now)
         self._endpoints[name.lower()] = endpoint
         self._catalog.tags.start(arn, request)
+        self.on_status(endpoint)
         return endpoint
 
     def begin_update(self, request: Document, scaled: Collection[str], now: float) -> tuple[Endpoint, Rollout]:
@@ -91,7 +94,7 @@ class Endpoints:
         endpoint.pending = plan
         endpoint.progress = Progress(None, "Creating", now)
         endpoint.deployment_config = deployment_config
-        _begin(endpoint, now)
+        self._begin(endpoint, now)
         return endpoint, course
 
     def begin_change(self, request: Document, now: float) -> Endpoint:
@@ -118,6 +121,7 @@ class Endpoints:
             raise invalid(f'Cannot update in-progress endpoint "{endpoint.arn}".')
         endpoint.status = "Deleting"
         endpoint.modified = now
+        self.on_status(endpoint)
         return endpoint
 
     def _change(self, endpoint: Endpoint, wanted: Capacity, now: float) -> Endpoint:
@@ -125,7 +129,7 @@ class Endpoints:
         endpoint.previous = endpoint.capacity
         endpoint.capacity = wanted
         endpoint.progress = Progress("Updating", None, now)
-        _begin(endpoint, now)
+        self._begin(endpoint, now)
         return endpoint
 
     def _at_rest(self, name: str, *allowed: str) -> Endpoint:
@@ -149,11 +153,11 @@ class Endpoints:
         endpoint.status = "RollingBack"
         endpoint.failure_reason = failure[:REASON_LENGTH]
         endpoint.modified = now
+        self.on_status(endpoint)
 
     def finish_create(self, endpoint: Endpoint, failure: str | None, now: float) -> None:
         """The first deployment runs, or failed."""
-        endpoint.status = "InService" if failure is None else "Failed"
-        _settle(endpoint, failure, now)
+        self._settle(endpoint, "InService" if failure is None else "Failed", failure, now)
 
     def finish_update(self, endpoint: Endpoint, outcome: Outcome, now: float) -> None:
         """The new deployment serves, or failed and the old one still does, or both do."""
@@ -161,22 +165,36 @@ class Endpoints:
             endpoint.plan = endpoint.pending
             endpoint.capacity = capacity.of(endpoint.plan)
         share = endpoint.progress.share if endpoint.progress else 0.0
-        endpoint.status = "UpdateRollbackFailed" if outcome.mixed else "InService"
-        _settle(endpoint, outcome.failure, now)
-        if outcome.mixed:
-            endpoint.progress = Progress(None, None, now, share)
+        mixed = Progress(None, None, now, share) if outcome.mixed else None
+        status: Status = "UpdateRollbackFailed" if outcome.mixed else "InService"
+        self._settle(endpoint, status, outcome.failure, now, mixed)
 
     def finish_change(self, endpoint: Endpoint, failure: str | None, now: float) -> None:
         """The new counts, weights and sizes hold, or failed and the previous ones do."""
         if failure is not None and endpoint.previous is not None:
             endpoint.capacity = endpoint.previous
-        endpoint.status = "InService"
-        _settle(endpoint, failure, now)
+        self._settle(endpoint, "InService", failure, now)
 
     def finish_delete(self, endpoint: Endpoint) -> None:
         """Everything has stopped."""
         self._endpoints.pop(endpoint.name.lower(), None)
         self._catalog.tags.drop(endpoint.arn)
+
+    def _begin(self, endpoint: Endpoint, now: float) -> None:
+        endpoint.status = "Updating"
+        endpoint.failure_reason = None
+        endpoint.modified = now
+        self.on_status(endpoint)
+
+    def _settle(
+        self, endpoint: Endpoint, status: Status, failure: str | None, now: float, mixed: Progress | None = None
+    ) -> None:
+        endpoint.status = status
+        endpoint.failure_reason = failure[:REASON_LENGTH] if failure else None
+        endpoint.pending = endpoint.previous = None
+        endpoint.progress = mixed
+        endpoint.modified = now
+        self.on_status(endpoint)
 
     # What is seen
 
@@ -195,18 +213,6 @@ class Endpoints:
             status=lambda e: e.status,
         )
         return {"Endpoints": [view.listed(e) for e in found], **({"NextToken": token} if token else {})}
-
-
-def _begin(endpoint: Endpoint, now: float) -> None:
-    endpoint.status = "Updating"
-    endpoint.failure_reason = None
-    endpoint.modified = now
-
-
-def _settle(endpoint: Endpoint, failure: str | None, now: float) -> None:
-    endpoint.failure_reason = failure[:REASON_LENGTH] if failure else None
-    endpoint.pending = endpoint.progress = endpoint.previous = None
-    endpoint.modified = now
 
 
 def _retaining(plan: Plan, endpoint: Endpoint, request: Document) -> Plan:

@@ -53,8 +53,12 @@ class Events:
 
     def changed(self, job: Job, tags: Mapping[str, str]) -> None:
         """A job has a new status."""
+        self.put(entry(job, tags))
+
+    def put(self, event: Mapping[str, Any]) -> None:
+        """Publish an entry of PutEvents, when its turn comes."""
         if not self._waiting.full():
-            self._waiting.put_nowait(entry(job, tags))
+            self._waiting.put_nowait(event)
 
     async def publish_forever(self) -> None:
         """Publish what comes."""
@@ -70,7 +74,7 @@ class Events:
                 cause = f"{type(error).__name__}: {error}"
             if cause is not None and cause not in self._complained:
                 self._complained.add(cause)
-                log.warning("events of transform jobs cannot be published: %s", cause)
+                log.warning("events cannot be published: %s", cause)
 
 
 def entry(job: Job, tags: Mapping[str, str]) -> Mapping[str, Any]:

@@ -60,6 +60,10 @@ class Jobs:
         """Instances of a type that active jobs hold."""
         return sum(j.spec.instances for j in self._jobs.values() if j.active and j.spec.instance_type == instance_type)
 
+    def use(self) -> dict[str, int]:
+        """Instances that active jobs hold, by type."""
+        return {t: self.instances(t) for t in {j.spec.instance_type for j in self._jobs.values() if j.active}}
+
     def check_new(self, name: str, arn: str) -> None:
         """Refuse a name that is taken."""
         if name.lower() in self._jobs:

@@ -109,6 +109,7 @@ class Server:
         self._runtime = Runtime(settings, session, self._lifecycle, self._telemetry.outcome)
         loops = [
             asyncio.create_task(self._telemetry.sample_forever()),
+            asyncio.create_task(self._telemetry.look_forever()),
             asyncio.create_task(self._telemetry.publish_forever()),
             asyncio.create_task(self._transforms.events.publish_forever()),
             asyncio.create_task(Engine(settings, scaling, CloudWatch(cloudwatch)).run_forever()),

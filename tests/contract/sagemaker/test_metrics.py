@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
 
 from tests.contract.sagemaker.emulator import VARIANT, Aws, Emulator, eventually
 
@@ -32,14 +37,22 @@ SERVERLESS = {
     (INFERENCE, "ServerlessConcurrentExecutionsUtilization"),
     (HARDWARE, "MemoryUtilization"),
 }
+PROVISIONED = SERVERLESS - {(INFERENCE, "ModelSetupTime")} | {
+    (INFERENCE, "ServerlessProvisionedConcurrencyExecutions"),
+    (INFERENCE, "ServerlessProvisionedConcurrencyUtilization"),
+    (INFERENCE, "ServerlessProvisionedConcurrencyInvocations"),
+}
 
 
 def published(aws: Aws, endpoint: str) -> set[tuple[str, str]]:
     """Namespace and name of every metric with exactly the endpoint's two dimensions."""
     dimensions = [{"Name": "EndpointName", "Value": endpoint}, {"Name": "VariantName", "Value": VARIANT}]
-    pages = aws.cloudwatch.get_paginator("list_metrics").paginate()
-    metrics = [m for page in pages for m in page["Metrics"]]
-    return {(m["Namespace"], m["MetricName"]) for m in metrics if m["Dimensions"] == dimensions}
+    return {(m["Namespace"], m["MetricName"]) for m in listed(aws) if m["Dimensions"] == dimensions}
+
+
+def listed(aws: Aws) -> list[Any]:
+    """Every metric that CloudWatch has."""
+    return [m for page in aws.cloudwatch.get_paginator("list_metrics").paginate() for m in page["Metrics"]]
 
 
 def points(aws: Aws, endpoint: str, namespace: str, name: str, stat: str, unit: str) -> list[float]:
@@ -107,3 +120,49 @@ def test_stress_shows_in_cpu(emulator: Emulator, aws: Aws) -> None:
     # Two instances burn one core each; on a busy machine each may get less than a whole one.
     eventually(lambda: highest() > 120, 15)
     assert highest() <= 400
+
+
+@contextmanager
+def endpoint(emulator: Emulator, name: str, variant: dict[str, Any], **more: Any) -> Iterator[str]:
+    """An endpoint of one variant, for a while."""
+    production: Any = {"VariantName": VARIANT, "ModelName": "model", **variant}
+    emulator.sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[production], **more)
+    emulator.endpoint(name, name)
+    try:
+        assert emulator.settled(name)["EndpointStatus"] == "InService"
+        yield name
+    finally:
+        emulator.sagemaker.delete_endpoint(EndpointName=name)
+
+
+def test_provisioned_concurrency(emulator: Emulator, aws: Aws) -> None:
+    """What is provisioned has metrics of its own, and serves without a cold start."""
+    size = {"MemorySizeInMB": 1024, "MaxConcurrency": 2, "ProvisionedConcurrency": 1}
+    with endpoint(emulator, "kept", {"ServerlessConfig": size}):
+        emulator.invoke("kept")
+        eventually(lambda: published(aws, "kept") == PROVISIONED)
+        used = "ServerlessProvisionedConcurrencyUtilization"
+        eventually(lambda: points(aws, "kept", INFERENCE, used, "Average", "None")[-1] == 0)
+
+
+@pytest.mark.fidelity(
+    "metrics",
+    "with EnableEnhancedMetrics each instance has its own series besides the variant's",
+    source="developer guide: monitoring-cloudwatch-enhanced-metrics",
+)
+def test_enhanced_metrics(emulator: Emulator, aws: Aws) -> None:
+    """Utilization by instance, GPUs by accelerator, requests by container; the variant's own stay."""
+    variant = {"InstanceType": "ml.g5.xlarge", "InitialInstanceCount": 1}
+    with endpoint(emulator, "fine", variant, MetricsConfig={"EnableEnhancedMetrics": True}):
+        emulator.invoke("fine")
+        instance = emulator.shown("fine")["replicas"][0]["id"]
+
+        def names(*dimensions: str) -> set[str]:
+            wanted = {"EndpointName", "VariantName", "InstanceId", *dimensions}
+            ours = [m for m in listed(aws) if {"Name": "InstanceId", "Value": instance} in m["Dimensions"]]
+            return {m["MetricName"] for m in ours if {d["Name"] for d in m["Dimensions"]} == wanted}
+
+        eventually(lambda: names() == {"CPUUtilization", "MemoryUtilization", "DiskUtilization"})
+        eventually(lambda: names("AcceleratorId") == {"GPUUtilization", "GPUMemoryUtilization"})
+        eventually(lambda: names("ContainerId") == {name for namespace, name in DEDICATED if namespace == INFERENCE})
+        assert published(aws, "fine") == DEDICATED

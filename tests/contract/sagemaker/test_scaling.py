@@ -134,3 +134,32 @@ def test_refusals(scaled: Emulator) -> None:
     ]:
         with pytest.raises(ClientError, match=message):
             register(scaled, minimum, 3, resource)
+
+
+def test_provisioned_concurrency(running: Emulator) -> None:
+    """A target of a serverless variant raises and lowers its provisioned concurrency."""
+    client: Any = running.autoscaling
+    size: Any = {"MemorySizeInMB": 1024, "MaxConcurrency": 3, "ProvisionedConcurrency": 1}
+    variant: Any = {"VariantName": VARIANT, "ModelName": "model", "ServerlessConfig": size}
+    running.sagemaker.create_endpoint_config(EndpointConfigName="kept-scaled", ProductionVariants=[variant])
+    running.endpoint("kept-scaled", "kept-scaled")
+    running.settled("kept-scaled")
+    keys = {"ServiceNamespace": "sagemaker", "ResourceId": f"endpoint/kept-scaled/variant/{VARIANT}"}
+    dimension = {"ScalableDimension": "sagemaker:variant:DesiredProvisionedConcurrency"}
+
+    def provisioned() -> int:
+        seen = running.settled("kept-scaled")["ProductionVariants"][0]["CurrentServerlessConfig"]
+        return int(seen["ProvisionedConcurrency"])
+
+    try:
+        with pytest.raises(ClientError, match="MaxCapacity must be at most 3"):
+            client.register_scalable_target(**keys, **dimension, MinCapacity=1, MaxCapacity=4)
+        client.register_scalable_target(**keys, **dimension, MinCapacity=2, MaxCapacity=3)
+        eventually(lambda: provisioned() == 2)
+        client.register_scalable_target(**keys, **dimension, MinCapacity=1, MaxCapacity=1)
+        eventually(lambda: provisioned() == 1)
+        rows = client.describe_scaling_activities(**keys)["ScalingActivities"]
+        assert [r["Description"] for r in rows] == [f"Setting desired provisioned concurrency to {n}." for n in (1, 2)]
+    finally:
+        running.settled("kept-scaled")
+        running.sagemaker.delete_endpoint(EndpointName="kept-scaled")

@@ -118,8 +118,8 @@ class Stepping:
         return Stepped(policy, alarm.name, self.kind, step.adjustment, self.least_magnitude, self.cooldown_s)
 
 
-def parse_tracking(configuration: Document, place: Place, known: Tracking | None) -> Tracking:
-    """From a TargetTrackingScalingPolicyConfiguration; alarms of `known`, which it replaces, keep their names."""
+def parse_tracking(configuration: Document, place: Place, names: Sequence[str] = ()) -> Tracking:
+    """From a TargetTrackingScalingPolicyConfiguration; its alarms get the names that they had before, if they had."""
     watched, period_s = _watched(configuration, place)
     target = float(configuration["TargetValue"])
     if not target > 0:
@@ -129,12 +129,12 @@ def parse_tracking(configuration: Document, place: Place, known: Tracking | None
     high, low = Rule("GreaterThanThreshold", target, PERIODS_OUT, PERIODS_OUT), None
     if scale_in:
         rule = Rule("LessThanThreshold", target * LOW_SHARE, count_in, count_in)
-        low = Alarm(known.low.name if known and known.low else _name(place, "AlarmLow"), watched, period_s, rule)
+        low = Alarm(_name(place, "AlarmLow", names), watched, period_s, rule)
     return Tracking(
         target,
         _cooldown_s(configuration, "ScaleOutCooldown"),
         _cooldown_s(configuration, "ScaleInCooldown"),
-        Alarm(known.high.name if known else _name(place, "AlarmHigh"), watched, period_s, high),
+        Alarm(_name(place, "AlarmHigh", names), watched, period_s, high),
         low,
     )
 
@@ -219,5 +219,6 @@ def _cooldown_s(configuration: Document, name: str) -> float:
     return value
 
 
-def _name(place: Place, which: str) -> str:
-    return f"TargetTracking-{place.resource_id}-{which}-{uuid.uuid4()}"
+def _name(place: Place, which: str, names: Sequence[str]) -> str:
+    start = f"TargetTracking-{place.resource_id}-{which}-"
+    return next((name for name in names if name.startswith(start)), f"{start}{uuid.uuid4()}")

@@ -7,6 +7,7 @@ and go with it. A step scaling policy shows the alarms that name it, as far as t
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workbench.stack.sagemaker.api.wire import AwsError, Document, invalid
@@ -60,7 +61,7 @@ class Policies:
             known.created if known else now,
             kind,
             configuration,
-            _rule(configuration, kind, target, known),
+            parsed(configuration, kind, target, [a.name for a in known.alarms] if known else []),
             known.seen if known else (),
         )
         target.policies[name] = policy
@@ -122,8 +123,8 @@ def _configuration(request: Document, kind: str) -> Document:
     return configuration
 
 
-def _rule(configuration: Document, kind: str, target: Target, known: Policy | None) -> Tracking | Stepping:
+def parsed(configuration: Document, kind: str, target: Target, names: Sequence[str]) -> Tracking | Stepping:
+    """A configuration as a rule; `names` are those of the alarms that it had before."""
     if kind == "StepScaling":
         return parse_stepping(configuration)
-    before = known.rule if known and isinstance(known.rule, Tracking) else None
-    return parse_tracking(configuration, target.place, before)
+    return parse_tracking(configuration, target.place, names)

@@ -75,7 +75,7 @@ class Schedules:
         }
         if "ScalableTargetAction" in request:
             document["ScalableTargetAction"] = dict(request["ScalableTargetAction"])
-        target.actions[name] = _checked(document, moment)
+        target.actions[name] = checked(document, moment)
         return {}
 
     def describe(self, request: Document) -> Document:
@@ -110,7 +110,8 @@ class Schedules:
         return f"{place}:resource/sagemaker/{target.place.resource_id}:scheduledActionName/{name}"
 
 
-def _checked(document: dict[str, Any], moment: float) -> Action:
+def checked(document: dict[str, Any], moment: float) -> Action:
+    """An action, if its document makes one. Raises `AwsError`."""
     limits = document.get("ScalableTargetAction") or {}
     minimum, maximum = limits.get("MinCapacity"), limits.get("MaxCapacity")
     if minimum is None and maximum is None:

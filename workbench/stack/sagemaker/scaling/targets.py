@@ -104,6 +104,10 @@ class Scaling:
         """The endpoint is deleted, and its targets with it."""
         self._targets = {k: t for k, t in self._targets.items() if t.place.endpoint != endpoint}
 
+    def add(self, target: Target) -> None:
+        """Keep a target."""
+        self._targets[target.key] = target
+
     def target(self, request: Document) -> Target:
         """The target a request names. Raises `AwsError`."""
         check_namespace(request)
@@ -137,7 +141,7 @@ class Scaling:
         target.role = request.get("RoleARN", target.role)
         target.suspended = {**target.suspended, **(request.get("SuspendedState") or {})}
         target.tags.update(request.get("Tags") or {})
-        self._targets[target.key] = target
+        self.add(target)
         return {"ScalableTargetARN": target.arn}, target
 
     def describe_targets(self, request: Document) -> Document:

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from botocore.exceptions import ClientError, WaiterError
 
@@ -121,6 +122,11 @@ def logs(emulator: Emulator) -> Path:
     return Path(str(arguments[arguments.index("--state-dir") + 1])) / "logs"
 
 
+def quotas_in_use(emulator: Emulator) -> dict[str, int]:
+    """What of each quota is used."""
+    return {row["name"]: row["used"] for row in emulator.admin("GET", "/quotas")["quotas"]}
+
+
 def processes(emulator: Emulator) -> set[int]:
     """The emulator's process ids."""
     return {child.pid for child in emulator.children()}
@@ -208,11 +214,13 @@ def test_stop(jobs: Jobs) -> None:
     jobs.put(a_json=b'{"sleep_s": 30}')
     name = jobs.create("job", "application/json")
     eventually(lambda: "TransformStartTime" in jobs.sagemaker.describe_transform_job(TransformJobName=name))
+    assert quotas_in_use(jobs.emulator)["ml.m5.large for transform job usage"] == 1
     jobs.sagemaker.stop_transform_job(TransformJobName=name)
     seen = jobs.done(name)
     assert (seen["TransformJobStatus"], "FailureReason" in seen) == ("Stopped", False)
     assert jobs.stored("job") == {}
     assert processes(jobs.emulator) <= before
+    assert quotas_in_use(jobs.emulator).get("ml.m5.large for transform job usage", 0) == 0
     with pytest.raises(ClientError, match="transform job is in status Stopped"):
         jobs.sagemaker.stop_transform_job(TransformJobName=name)
 
@@ -336,3 +344,45 @@ def test_metrics(jobs: Jobs) -> None:
     assert len({host for _, host in seen}) == 1
     jobs.sagemaker.stop_transform_job(TransformJobName=name)
     assert jobs.done(name)["TransformJobStatus"] == "Stopped"
+
+
+def test_a_container_that_talks_nonsense(jobs: Jobs) -> None:
+    """An unusable answer to /execution-parameters fails the job, and says what is wrong with it."""
+    jobs.put(a_csv=b"1\n")
+    jobs.emulator.model("nonsense", f"s3://{BUCKET}/summing.tar.gz", OFFER='{"BatchStrategy": "MultiRecord"}')
+    seen = jobs.done(jobs.create("job", model="nonsense"))
+    assert seen["FailureReason"] == (
+        "AlgorithmError: The answer to /execution-parameters is unusable: BatchStrategy must be one of SINGLE_RECORD, "
+        "MULTI_RECORD; got 'MultiRecord'"
+    )
+
+
+def test_provisioning_limits_and_the_end(aws: Aws, tmp_path: Path) -> None:
+    """Instances take their time, a job has its limit, and the server's end takes running jobs with it.
+
+    A host that refuses a service's events is told of once.
+    """
+    options = ("--transform-start", "30", "--time-scale", "60", "--transform-max", "2", "--stop-grace", "0.3")
+    emulator = Emulator.start(tmp_path / "state", aws.url, *options)
+    try:
+        aws.s3.put_object(Bucket=BUCKET, Key="summing.tar.gz", Body=archive({"code/inference.py": MODEL}))
+        emulator.model("summing", f"s3://{BUCKET}/summing.tar.gz")
+        jobs = Jobs(emulator, aws, "limits")
+        jobs.put(a_json=b'{"sleep_s": 60}')
+        seen = jobs.done(jobs.create("late", "application/json"))
+        assert (seen["TransformStartTime"] - seen["CreationTime"]).total_seconds() >= 0.5
+        assert seen["FailureReason"] == "ClientError: The job ran longer than 2 s, the limit of a transform job"
+        stopped = jobs.create("stopped", "application/json")
+        log = tmp_path / "state" / "logs" / f"{stopped}-transform-data.log"
+        eventually(log.exists)  # its request is on the way
+        jobs.sagemaker.stop_transform_job(TransformJobName=stopped)
+        assert jobs.done(stopped)["TransformJobStatus"] == "Stopped"
+        jobs.create("cut", "application/json")
+        children = eventually(lambda: emulator.children())
+    finally:
+        assert emulator.stop() == 0
+    assert psutil.wait_procs(children, timeout=5)[1] == []
+    assert list((tmp_path / "state" / "transform").glob("*")) == []
+    assert jobs.stored("late") == jobs.stored("stopped") == jobs.stored("cut") == {}
+    told = (tmp_path / "state.log").read_text()
+    assert told.count("events cannot be published: NotAuthorizedForSourceException") == 1

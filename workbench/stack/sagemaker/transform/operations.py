@@ -71,9 +71,9 @@ class Transforms:
         self.jobs.check_new(name, arn)
         model = self.catalog.model(request["ModelName"])
         spec = requests.parse(request, model.container)
-        usage = transform_usage(spec.instance_type)
-        self.quotas.check(usage, self.jobs.instances(spec.instance_type), spec.instances)
         await self._check_input(spec, request, model)
+        # From here on nothing waits: what is free now is free for this job.
+        self.quotas.check(transform_usage(spec.instance_type), self.jobs.instances(spec.instance_type), spec.instances)
         job = self.jobs.add(spec, arn, request, time.time())
         self.catalog.tags.start(arn, request)
         self.runner.start(job)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from boto3.exceptions import Boto3Error
+from boto3.s3.transfer import TransferConfig
 from botocore.exceptions import BotoCoreError, ClientError
 
 from workbench.stack.sagemaker.transform.objects import Location
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 BLOCK = 1024 * 1024
+PARTS = TransferConfig(max_concurrency=3)
+"""Parts of 8 MB in flight: three keep a disk busy, and the SDK's ten would hold 80 MB for each object."""
 
 
 class StorageError(Exception):
@@ -76,7 +79,7 @@ class Storage:
 
     def _download(self, place: Location, file: Path) -> None:
         try:
-            self.client.download_file(place.bucket, place.key, str(file))
+            self.client.download_file(place.bucket, place.key, str(file), Config=PARTS)
         except (BotoCoreError, ClientError, Boto3Error) as error:
             raise StorageError(f"{place.uri} cannot be read: {error}") from error
         except OSError as error:
@@ -85,7 +88,7 @@ class Storage:
     def _upload(self, file: Path, place: Location, kms_key: str | None) -> None:
         extra = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key} if kms_key else {}
         try:
-            self.client.upload_file(str(file), place.bucket, place.key, ExtraArgs=extra)
+            self.client.upload_file(str(file), place.bucket, place.key, ExtraArgs=extra, Config=PARTS)
         except (BotoCoreError, ClientError, Boto3Error) as error:
             raise StorageError(f"{place.uri} cannot be written: {error}") from error
 

@@ -7,7 +7,9 @@ none. Wildcard: `*` is any run of characters, `?` exactly one, everything else i
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from functions.core.document import DocumentError, Path, as_text
@@ -102,15 +104,17 @@ def covers(wide: str, narrow: str) -> bool:
     equal ones of `narrow`, in order and both ends on both ends, with as much between two of them as `wide` demands: at
     least so much where it has a `*` there, and else just so much in every text, which takes that `narrow` has none.
     """
-    stops = _stops(narrow)
+    by_letter: dict[str, list[_Stop]] = {}
+    for stop in _stops(narrow):
+        by_letter.setdefault(stop.letter, []).append(stop)
     laid, before = [_START], _START
     for stop in _stops(wide):
-        gap = stop.place - before.place
+        equal, gap = by_letter.get(stop.letter, []), stop.place - before.place
         if stop.stars > before.stars:
-            laid = [found for found in stops if found.letter == stop.letter and found.place - laid[0].place >= gap]
+            laid = equal[bisect_left(equal, laid[0].place + gap, key=_place) :]
         else:
-            exact = {(stop.letter, last.place + gap, last.stars) for last in laid}
-            laid = [found for found in stops if found in exact]
+            exact = {(last.place + gap, last.stars) for last in laid}
+            laid = [found for found in equal if (found.place, found.stars) in exact]
         if not laid:
             return False
         before = stop
@@ -118,6 +122,7 @@ def covers(wide: str, narrow: str) -> bool:
 
 
 _START: Final = _Stop("", -1, 0)
+_place: Final = attrgetter("place")
 
 
 def _stops(pattern: str) -> list[_Stop]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from functions.core.conditions import AllOf, Always, AnyOf, Condition, Not
 from functions.core.document import Fields, Path, Problems
@@ -46,6 +47,10 @@ def check_routes(routes: Sequence[tuple[Path, Route]], notes: Problems) -> None:
         notes.add((*path, "path"), f"never reached: routes[{first[-1]}] {how}")
 
 
+_MOST_STEPS: Final = 64
+"""Ways in which the beginning of a path is taken by earlier ones: what has more of them is not searched to its end."""
+
+
 @dataclass(slots=True)
 class _Step:
     """Earlier paths as a tree of their segments, so that a route is compared with what begins as it does."""
@@ -72,7 +77,7 @@ class _Step:
         for segment in pattern.segments:
             takers += [step.rest for step in steps]
             wider = (segment, "*") if segment not in ("", "*") else (segment,)  # * takes no empty segment
-            steps = [step.after[name] for step in steps for name in wider if name in step.after]
+            steps = [step.after[name] for step in steps for name in wider if name in step.after][:_MOST_STEPS]
         takers += [step.rest for step in steps]
         if not pattern.open_end:
             takers += [step.ends for step in steps]
@@ -110,7 +115,7 @@ class _Earlier:
     """Entries seen so far, found without comparing each with each.
 
     A literal run of a pattern that covers another lies within a literal run of the other. So each entry is kept under
-    the rarest run of its first pattern, and looked up by every part of the other's runs that is as long as some key.
+    the rarest run of its patterns, and looked up by every part of the other's runs that is as long as some key.
     """
 
     def __init__(self, questions: Iterable[_Question]) -> None:
@@ -119,8 +124,8 @@ class _Earlier:
         self._lengths: dict[str, set[int]] = {}
 
     def add(self, path: Path, questions: dict[str, str]) -> None:
-        what, pattern = next(iter(questions.items()))
-        run = min(_runs(pattern), key=lambda run: (self._frequency[run], -len(run)), default="")
+        asked = [(what, run) for what, pattern in questions.items() for run in _runs(pattern) or [""]]
+        what, run = min(asked, key=lambda pair: (pair[1] == "", self._frequency[pair[1]], -len(pair[1])))
         self._kept.setdefault((what, run), []).append((path, questions))
         self._lengths.setdefault(what, set()).add(len(run))
 

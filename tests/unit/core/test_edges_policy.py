@@ -121,6 +121,16 @@ def test_a_route_behind_a_wider_one_is_never_reached(paths: tuple[str, str]) -> 
     assert "never reached: routes[1]" in found[0].cause
 
 
+def test_paths_that_overlap_in_very_many_ways_cost_no_time() -> None:
+    """What begins in thousands of ways is not searched to its end; the order of a person's routes always is."""
+    ways = ["/".join(parts) for parts in itertools.product("a*", repeat=12)]
+    comb = sorted(ways, key=lambda way: way.count("*"))[:2_000]
+    many = [*(f"/{way}/z" for way in comb), *(f"/{'a/' * 12}u{i}" for i in range(3_000))]
+    began = time.perf_counter()
+    assert problems(policy_document(**routes(*many))) == []
+    assert time.perf_counter() - began < 3.0
+
+
 def test_the_words_tell_equal_from_wider() -> None:
     """What a person reads."""
     (same,) = problems(policy_document(**routes("/a/*", "/a/{model}")))
@@ -176,6 +186,17 @@ def test_two_patterns_are_compared_in_time_that_grows_with_their_lengths(wide: s
     began = time.perf_counter()
     assert covers(wide, narrow) is covered
     assert time.perf_counter() - began < 2.0
+
+
+def test_an_entry_with_several_claims_is_found_by_whichever_tells_most() -> None:
+    """Thousands that share all but one claim are not compared with each other; the one that is covered is found."""
+    claims = [{"iss": "https://login", "app": f"a{i}z", "team": "*"} for i in range(3_000)]
+    claims.append({"iss": "https://login", "app": "a77z", "team": "ml", "sub": "x"})
+    entries = [{"claim": claim, "tenant": "t", "tier": "vip"} for claim in claims]
+    began = time.perf_counter()
+    (found,) = problems(policy_document(tenants=entries))
+    assert (found.path, found.cause) == (("tenants", 3_000), "never reached: tenants[77] covers it")
+    assert time.perf_counter() - began < 3.0
 
 
 WILDCARDS = st.text("ab*?", max_size=9)

@@ -23,8 +23,6 @@ from infra.config import RolloutConfig
 
 ENVIRONMENT = "live"
 PROFILE = "policy"
-OWN = "the stack's own document"
-"""Tells our hosted version from those that were pushed; `inferlane policy clear` keeps it."""
 VALIDATE_MEMORY_MB = 512
 VALIDATE_TIMEOUT_S = 10
 """The largest document takes a second or two; AppConfig gives a validator 15 s."""
@@ -119,7 +117,6 @@ class PolicyStore(pulumi.ComponentResource):
             configuration_profile_id=profile.configuration_profile_id,
             content=args.document,
             content_type="application/json",
-            description=OWN,
             opts=here,
         )
         strategy = aws.appconfig.DeploymentStrategy(

@@ -9,8 +9,8 @@ from workbench.policy import live
 
 
 def test_the_programs_version_can_be_told_from_pushed_ones(programs: dict[str, Program]) -> None:
-    """`inferlane policy clear` keeps what bears this description; both sides must mean the same to the letter."""
-    assert named(programs["growth"], "policy-version")["description"] == policy_store.OWN == live.OWN
+    """It bears no label; `inferlane policy clear` takes what bears a push's."""
+    assert "versionLabel" not in named(programs["growth"], "policy-version")
 
 
 def test_the_policy_commands_look_where_the_program_puts_it() -> None:

@@ -168,12 +168,14 @@ def policy_clear(stack: Stack, aws: OnAws = False, as_json: AsJson = False) -> N
     AppConfig refuses to delete a profile that still holds versions, and Pulumi deletes only the one it made.
     """
     cleared = _roll("clear", stack, aws=aws, act=lambda pusher: pusher.clear(), as_json=as_json)
-    result, removed = cleared.result, list(cleared.removed)
+    result, removed, kept = cleared.result, list(cleared.removed), list(cleared.kept)
     if as_json:
-        _print_json({"stack": stack, **asdict(result), "removed": removed})
+        _print_json({"stack": stack, **asdict(result), "removed": removed, "kept": kept})
         return
     gone = f"removed: {', '.join(map(str, removed))}" if removed else "there was nothing to remove"
     _print(f"{stack} serves its own policy {result.policy_version}, version {result.version}; {gone}")
+    if len(kept) > 1:
+        _print(f"versions {', '.join(map(str, kept))} stay: Pulumi deletes one of them, the others were made by hand")
 
 
 class _Side(NamedTuple):

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 ENVIRONMENT: Final = "live"
 PROFILE: Final = "policy"
-OWN: Final = "the stack's own document"
-"""How the Pulumi program describes the hosted version that it made, and will delete again."""
+PUSHED: Final = "push-"
+"""Begins the label of every hosted version that a push made. Pulumi's provider gives its own no label."""
 COMPLETE: Final = "COMPLETE"
 ROLLING: Final = frozenset({"VALIDATING", "DEPLOYING", "BAKING", "ROLLING_BACK"})
 """States of a deployment that has not ended."""
@@ -93,14 +93,14 @@ class Store:
 
     def versions(self) -> list[int]:
         """The hosted versions there are, newest first."""
-        return list(self.described())
+        return list(self.labelled())
 
-    def described(self) -> dict[int, str]:
-        """The hosted versions there are with their descriptions, newest first."""
+    def labelled(self) -> dict[int, str]:
+        """The hosted versions there are with their labels, newest first."""
         pages = self.client.get_paginator("list_hosted_configuration_versions").paginate(
             ApplicationId=self.ids.application, ConfigurationProfileId=self.ids.profile
         )
-        found = {item["VersionNumber"]: item.get("Description", "") for page in pages for item in page["Items"]}
+        found = {item["VersionNumber"]: item.get("VersionLabel", "") for page in pages for item in page["Items"]}
         return dict(sorted(found.items(), reverse=True))
 
     def live(self) -> LivePolicy | None:

@@ -8,12 +8,13 @@ Rollback: while a rollout lasts, it is stopped, and AppConfig goes back by itsel
 was ever in force is deployed, so that a second rollback goes back further; `to` names another one.
 Clear: AppConfig deletes no profile that still holds hosted versions, and Pulumi knows only of the one it made: a stack
 to which policies were pushed cannot be destroyed. So the stack's own document is put in force again, that no router is
-without one, and every other version goes. It is meant for right before the destroy: AppConfig may give the numbers out
-again, and the history of what was in force goes by numbers.
+without one, and every version that a push made, told by its label, goes. It is meant for right before the destroy:
+AppConfig may give the numbers out again, and the history of what was in force goes by numbers.
 """
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from typing import Final
 
 from workbench.errors import UserError
 from workbench.policy.document import Document, one_line
-from workbench.policy.live import COMPLETE, OWN, LivePolicy, Rollout, Store
+from workbench.policy.live import COMPLETE, PUSHED, LivePolicy, Rollout, Store
 
 SLACK_S: Final = 600.0
 """Beyond the planned time, until a deployment counts as stuck."""
@@ -45,10 +46,12 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """What `clear` left in force, and the hosted versions that went, oldest first."""
+    """What `clear` left in force, and the hosted versions that went and that stay, oldest first."""
 
     result: Result
     removed: tuple[int, ...]
+    kept: tuple[int, ...]
+    """Pulumi's own; more than one only when somebody made versions by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,26 +98,27 @@ class Pusher:
         return Result(target.version, target.policy.version, number, changed=True)
 
     def clear(self) -> Cleared:
-        """Leave nothing that Pulumi does not know, with its own document in force. Raises `UserError`."""
+        """Leave nothing that a push made, with the stack's own document in force. Raises `UserError`."""
         rollouts = self.store.rollouts()
         self._require_quiet(rollouts)
-        there = self.store.described()
-        own = next((number for number, description in there.items() if description == OWN), None)
-        if own is None:
+        labels = self.store.labelled()
+        kept = [number for number, label in labels.items() if not label.startswith(PUSHED)]
+        if not kept:
             raise UserError(
                 f"stack {self.store.stack} holds no policy version that its deploy made, so none could serve once the "
                 "pushed ones are gone: deploy the stack again, then clear"
             )
-        target = self.store.version(own)
-        number = None
         serving = next((rollout.version for rollout in rollouts if rollout.state == COMPLETE), None)
-        if serving != own:
-            number = self._start(own, f"clear: back to {target.policy.version}")
+        target = self.store.version(serving if serving in kept else kept[0])
+        number = None
+        if target.version != serving:
+            number = self._start(target.version, f"clear: back to {target.policy.version}")
             self._wait(number)
-        removed = tuple(sorted(version for version, description in there.items() if description != OWN))
+        removed = tuple(sorted(set(labels) - set(kept)))
         for version in removed:
             self._delete(version)
-        return Cleared(Result(own, target.policy.version, number, changed=number is not None), removed)
+        result = Result(target.version, target.policy.version, number, changed=number is not None)
+        return Cleared(result, removed, tuple(sorted(kept)))
 
     def _target(self, rollouts: list[Rollout], to: int | None) -> LivePolicy:
         there = self.store.versions()
@@ -156,6 +160,7 @@ class Pusher:
                 Content=content,
                 ContentType="application/json",
                 Description=_ascii(f"push of {policy_version}"),
+                VersionLabel=f"{PUSHED}{secrets.token_hex(8)}",  # no two of a profile may have the same
             )
         except client.exceptions.BadRequestException as error:
             raise UserError(one_line(f"AppConfig refuses the document: {error}")) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -47,7 +48,7 @@ class FakeAppConfig:
     refuses_documents: str = ""
     refuses_deployments: type[Exception] | None = None
     versions: dict[int, bytes] = field(default_factory=dict)
-    descriptions: dict[int, str] = field(default_factory=dict)
+    labels: dict[int, str] = field(default_factory=dict)
     deployments: list[dict[str, Any]] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     exceptions: type[_Exceptions] = _Exceptions
@@ -57,9 +58,9 @@ class FakeAppConfig:
         """The store that a command would open."""
         return Store("test", cast(Any, self), Ids("app", "env", "profile", "strategy"))
 
-    def seed(self, content: bytes, state: str = "COMPLETE", description: str = "") -> int:
+    def seed(self, content: bytes, state: str = "COMPLETE", label: str = "") -> int:
         """A version and its deployment, as an earlier push or deploy left them."""
-        version = self._add(content, description)
+        version = self._add(content, label)
         self.deployments.append(self._deployment(version, state))
         return version
 
@@ -67,21 +68,29 @@ class FakeAppConfig:
         self.calls.append(name)
         if name == "list_deployments":
             return _Pages([dict(deployment) for deployment in self.deployments])
-        told = self.descriptions
-        return _Pages(
-            [{"VersionNumber": n, **({"Description": told[n]} if told.get(n) else {})} for n in self.versions]
-        )
+        told = self.labels
+        return _Pages([{"VersionNumber": n, **({"VersionLabel": told[n]} if told[n] else {})} for n in self.versions])
 
     def get_hosted_configuration_version(self, *, VersionNumber: int, **_: str) -> dict[str, Any]:  # noqa: N803
         return {"Content": io.BytesIO(self.versions[VersionNumber])}
 
-    def create_hosted_configuration_version(self, *, Content: bytes, Description: str, **_: str) -> dict[str, Any]:  # noqa: N803
+    def create_hosted_configuration_version(
+        self,
+        *,
+        Content: bytes,  # noqa: N803
+        Description: str,  # noqa: N803
+        VersionLabel: str,  # noqa: N803
+        **_: str,
+    ) -> dict[str, Any]:
         self.calls.append("create")
         if self.refuses_documents:
             raise BadRequestError(self.refuses_documents)
         json.loads(Content)
         Description.encode("ascii")
-        return {"VersionNumber": self._add(Content, Description)}
+        assert VersionLabel not in self.labels.values()
+        assert re.fullmatch(r".*[^0-9].*", VersionLabel)
+        assert len(VersionLabel) <= 64
+        return {"VersionNumber": self._add(Content, VersionLabel)}
 
     def delete_hosted_configuration_version(self, *, VersionNumber: int, **_: str) -> None:  # noqa: N803
         self.calls.append("delete")
@@ -111,11 +120,11 @@ class FakeAppConfig:
         event = {"Description": "Rollback initiated by alarm errors-moderation"}
         return {**found, "EventLog": [event] if found["State"] == "ROLLED_BACK" else []}
 
-    def _add(self, content: bytes, description: str) -> int:
+    def _add(self, content: bytes, label: str) -> int:
         number = self._next_version
         self._next_version += 1
         self.versions[number] = content
-        self.descriptions[number] = description
+        self.labels[number] = label
         return number
 
     def _deployment(self, version: int, state: str) -> dict[str, Any]:

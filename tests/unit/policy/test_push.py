@@ -10,7 +10,7 @@ from tests.unit.policy.fakes import BadRequestError, ConflictError, FakeAppConfi
 from workbench.errors import UserError
 from workbench.policy import document
 from workbench.policy.document import Document
-from workbench.policy.live import OWN
+from workbench.policy.live import PUSHED
 from workbench.policy.push import Cleared, Pusher, Result
 
 
@@ -174,20 +174,13 @@ def test_what_is_live_is_the_newest_that_completed() -> None:
     assert FakeAppConfig().store().live() is None
 
 
-def deployed(version: str = "own", state: str = "COMPLETE") -> FakeAppConfig:
-    """A cloud as the Pulumi program leaves it."""
-    cloud = FakeAppConfig()
-    cloud.seed(policy(version).content(), state, OWN)
-    return cloud
-
-
 def test_clear_leaves_the_stacks_own_document_alone_and_in_force() -> None:
     """After pushes, the deploy's version serves again before anything is deleted, and only it is left."""
-    cloud = deployed()
+    cloud = seeded("own")
     pusher(cloud).push(policy("b"), "b")
     pusher(cloud).push(policy("c"), "c")
     cloud.calls.clear()
-    assert pusher(cloud).clear() == Cleared(Result(1, "own", 4, changed=True), (2, 3))
+    assert pusher(cloud).clear() == Cleared(Result(1, "own", 4, changed=True), (2, 3), (1,))
     assert set(cloud.versions) == {1}
     assert [call for call in cloud.calls if call in ("start", "delete")] == ["start", "delete", "delete"]
     live = cloud.store().live()
@@ -195,40 +188,34 @@ def test_clear_leaves_the_stacks_own_document_alone_and_in_force() -> None:
     assert live.version == 1
 
 
-def test_clear_takes_also_what_is_no_push_of_ours() -> None:
-    """A version from the console stands in the way of the profile's end as much as one of ours."""
-    cloud = deployed()
-    cloud.seed(policy("console").content(), "ROLLED_BACK", "by hand")
-    assert pusher(cloud).clear() == Cleared(Result(1, "own", None, changed=False), (2,))
-
-
 def test_clear_of_a_stack_without_pushes_changes_nothing() -> None:
     """It may be run twice."""
-    cloud = deployed()
-    assert pusher(cloud).clear() == Cleared(Result(1, "own", None, changed=False), ())
+    cloud = seeded("own")
+    assert pusher(cloud).clear() == Cleared(Result(1, "own", None, changed=False), (), (1,))
     assert not {"start", "delete"} & set(cloud.calls)
 
 
-def test_clear_keeps_the_version_of_the_newest_deploy() -> None:
-    """One that Pulumi has yet to delete is Pulumi's to delete; the newest one serves."""
-    cloud = deployed("old")
-    cloud.seed(policy("new").content(), description=OWN)
+def test_clear_keeps_what_no_push_made() -> None:
+    """Versions by hand, or that Pulumi has yet to delete: the newest serves, unless one of them does already."""
+    cloud = seeded("old", "new")
     pusher(cloud).push(policy("c"), "c")
-    assert pusher(cloud).clear() == Cleared(Result(2, "new", 4, changed=True), (3,))
-    assert set(cloud.versions) == {1, 2}
+    assert pusher(cloud).clear() == Cleared(Result(2, "new", 4, changed=True), (3,), (1, 2))
+    pusher(cloud).rollback(to=1)
+    assert pusher(cloud).clear() == Cleared(Result(1, "old", None, changed=False), (), (1, 2))
 
 
 def test_clear_deletes_nothing_while_no_version_could_serve_instead() -> None:
     """Without the deploy's version, or during a rollout, or when its rollout fails: all stays, and why is told."""
-    cloud = seeded("a", "b")
+    orphan = FakeAppConfig()
+    orphan.seed(policy("a").content(), label=f"{PUSHED}1")
     with pytest.raises(UserError, match=r"stack test holds no policy version that its deploy made.*deploy the stack"):
-        pusher(cloud).clear()
-    rolling = deployed(state="BAKING")
+        pusher(orphan).clear()
+    rolling = seeded("own", state="BAKING")
     with pytest.raises(UserError, match="version 1 is being rolled out"):
         pusher(rolling).clear()
-    failing = deployed()
+    failing = seeded("own")
     pusher(failing).push(policy("b"), "b")
     failing.ends = "ROLLED_BACK"
     with pytest.raises(UserError, match="ended ROLLED_BACK"):
         pusher(failing).clear()
-    assert (set(cloud.versions), set(rolling.versions), set(failing.versions)) == ({1, 2}, {1}, {1, 2})
+    assert (set(orphan.versions), set(rolling.versions), set(failing.versions)) == ({1}, {1}, {1, 2})

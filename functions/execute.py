@@ -210,13 +210,22 @@ class _Run:
         if outcome.kind in FINAL:
             self.outcome, self.served = outcome, attempt
 
+    def _start(self, one: _Try, race: Race, running: dict[int, _Try]) -> None:
+        """Run one attempt beside the others; where no thread can be had, its lane is given back."""
+        try:
+            running[race.start(partial(self._invoke, one))] = one
+        except BaseException:
+            self._watch.leave(one.ticket, None)
+            raise
+
     def hedged(self, one: _Try, waiting: list[SyncLane], after_s: float, race: Race) -> None:
         """One attempt, doubled on the next lane when it outlasts `after_s`; over when one answered or both ended."""
-        running = {race.start(partial(self._invoke, one)): one}
+        running: dict[int, _Try] = {}
         with self._given_back(running):
+            self._start(one, race, running)
             ended = race.first(after_s)
             if ended is None and (second := self.begin(waiting, hedge=True)) is not None:
-                running[race.start(partial(self._invoke, second))] = second
+                self._start(second, race, running)
             while running:
                 ended = ended or race.first(self._deadline - self._clock.monotonic())
                 if ended is None:

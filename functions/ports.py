@@ -106,10 +106,6 @@ class Log(Protocol):
         """Something is wrong and needs a person."""
         ...
 
-    def exception(self, msg: str, /, *, extra: Mapping[str, object] | None = None) -> None:
-        """As `error`, with the trace of the exception being handled."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:

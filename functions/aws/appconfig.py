@@ -90,7 +90,8 @@ class AppConfigPolicies:
             )
 
     def _report(self, error: Exception) -> None:
-        self._log.warning("AppConfig cannot be read; the last policy serves on", extra={"cause": redacted(error)})
+        left = "the last policy serves on" if self._policy is not None else "there is no policy to serve by yet"
+        self._log.warning(f"AppConfig cannot be read; {left}", extra={"cause": redacted(error)})
 
 
 def _parse(content: bytes) -> Policy:

@@ -1,7 +1,8 @@
 """Two small pattern languages: paths by segment, and wildcards in names. Both match in linear time or near it.
 
 Path: a segment is literal, `{name}` or `*` (any one non-empty segment), and `**` as the last one takes the rest, also
-none. Wildcard: `*` is any run of characters, `?` exactly one, everything else is literal and case-sensitive.
+none. Wildcard: `*` is any run of characters, `?` exactly one, everything else is literal and case-sensitive. Whole ARNs
+are compared field by field.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Final, NamedTuple
 
 from functions.core.document import DocumentError, Path, as_text
 
+_ARN_COLONS: Final = 5
+"""Of `arn:partition:service:region:account:resource`; the resource may hold more."""
 _CAPTURE: Final = re.compile(r"\{([a-z][a-z0-9_]*)\}", re.ASCII)
 
 
@@ -83,6 +86,25 @@ def wildcard_match(pattern: str, text: str) -> bool:
         else:
             return False
     return all(c == "*" for c in pattern[p:])
+
+
+def arn_match(pattern: str, arn: str) -> bool:
+    """Whether `arn` matches; a pattern that is a whole ARN itself is compared field by field.
+
+    So `arn:aws:iam::*:role/ops-*` takes roles of every account, and never the user `arn:aws:iam::9:user/x:role/ops-1`.
+    """
+    wide, fields = pattern.split(":", _ARN_COLONS), arn.split(":", _ARN_COLONS)
+    if len(wide) <= _ARN_COLONS:
+        return wildcard_match(pattern, arn)
+    return len(fields) == len(wide) and all(map(wildcard_match, wide, fields))
+
+
+def arn_covers(wide: str, narrow: str) -> bool:
+    """Whether every ARN that `narrow` matches is matched by `wide` (see `arn_match`)."""
+    parts, others = wide.split(":", _ARN_COLONS), narrow.split(":", _ARN_COLONS)
+    if len(parts) <= _ARN_COLONS:
+        return covers(wide, narrow)
+    return len(others) == len(parts) and all(map(covers, parts, others))
 
 
 class _Stop(NamedTuple):

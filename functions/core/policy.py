@@ -14,7 +14,7 @@ from typing import Final
 from functions.core.conditions import Condition, leaves
 from functions.core.document import DocumentError
 from functions.core.latches import Signal
-from functions.core.patterns import PathPattern, wildcard_match
+from functions.core.patterns import PathPattern, arn_match, wildcard_match
 from functions.core.request import Identity, Priority
 
 SCHEMA: Final = "inferlane/policy/v1"
@@ -75,7 +75,7 @@ class TenantEntry:
     def matches(self, caller: Identity, arn: str | None) -> bool:
         """Whether the caller is meant; `arn` is its role's form (see `identity.role_arn`)."""
         if self.identity is not None:
-            return arn is not None and wildcard_match(self.identity, arn)
+            return arn is not None and arn_match(self.identity, arn)
         if self.api_key is not None:
             return caller.key_id is not None and wildcard_match(self.api_key, caller.key_id)
         return bool(self.claims) and all(

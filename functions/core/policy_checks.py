@@ -14,7 +14,7 @@ from typing import Final
 
 from functions.core.conditions import AllOf, Always, AnyOf, Condition, Not
 from functions.core.document import Fields, Path, Problems
-from functions.core.patterns import PathPattern, covers
+from functions.core.patterns import PathPattern, arn_covers, covers
 from functions.core.policy import Route, Rule, TenantEntry
 
 
@@ -111,6 +111,10 @@ def _questions(entry: TenantEntry) -> dict[str, str]:
     return {"identity": entry.identity} if entry.identity is not None else {"api_key": entry.api_key or ""}
 
 
+_COVERS: Final = {"identity": arn_covers}
+"""How patterns of a question are compared, where not as plain wildcards."""
+
+
 class _Earlier:
     """Entries seen so far, found without comparing each with each.
 
@@ -136,7 +140,9 @@ class _Earlier:
             for what, pattern in questions.items()
             for part in _parts(pattern, self._lengths.get(what, set()))
             for path, earlier in self._kept.get((what, part), ())
-            if all(name in questions and covers(wide, questions[name]) for name, wide in earlier.items())
+            if all(
+                name in questions and _COVERS.get(name, covers)(wide, questions[name]) for name, wide in earlier.items()
+            )
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Protocol
 
+from functions.aws.redaction import trace_of
 from functions.bootstrap import RouteParts, route_parts
 from functions.core.problem import Problem
 from functions.core.receipt import Receipt
@@ -49,8 +50,8 @@ def respond(event: object, context: Context, parts: RouteParts) -> dict[str, obj
     except EventError as error:
         parts.log.warning("event refused", extra={"request_id": request_id, "cause": str(error)})
         return write_answer(problem_answer(request_id, Problem(400, "The request cannot be read.")), request_id)
-    except Exception:
-        parts.log.exception("unhandled error", extra={"request_id": request_id})
+    except Exception as error:
+        parts.log.error("unhandled error", extra={"request_id": request_id, "trace": trace_of(error)})
         problem = Problem(500, "An internal error occurred; the request id finds it in the logs.")
         return write_answer(problem_answer(request_id, problem), request_id)
     if answer.receipt is not None:
@@ -62,5 +63,5 @@ def _record(receipt: Receipt, parts: RouteParts) -> None:
     """An answer that was paid for goes out, also when it cannot be recorded."""
     try:
         parts.telemetry.record(receipt)
-    except Exception:
-        parts.log.exception("receipt not recorded", extra={"request_id": receipt.request_id})
+    except Exception as error:
+        parts.log.error("receipt not recorded", extra={"request_id": receipt.request_id, "trace": trace_of(error)})

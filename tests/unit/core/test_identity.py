@@ -38,6 +38,7 @@ def test_a_session_named_like_a_role_gains_nothing() -> None:
     ("identity", "tenant"),
     [
         (Identity("iam", arn=ROLE), "backoffice"),
+        (Identity("iam", arn="arn:aws:iam::9:user/x:role/ops-night"), "anonymous"),
         (Identity("jwt", claims={"client_id": "acme"}), "acme"),
         (Identity("jwt", claims={"client_id": "ACME"}), "anonymous"),
         (Identity("jwt", claims={}), "anonymous"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from functions.core.document import DocumentError
-from functions.core.patterns import PathPattern, covers, media_type, wildcard_match
+from functions.core.patterns import PathPattern, arn_covers, arn_match, covers, media_type, wildcard_match
 
 
 def test_a_pattern_is_parsed_into_segments_and_names() -> None:
@@ -177,3 +177,40 @@ def test_a_wildcard_covers_another_when_it_matches_all_that_the_other_does(
 def test_a_media_type_has_neither_parameters_nor_case(content_type: str, found: str) -> None:
     """Up to the first semicolon, without the blanks around it."""
     assert media_type(content_type) == found
+
+
+ANY_OPS = "arn:aws:iam::*:role/ops-*"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "arn", "matches"),
+    [
+        (ANY_OPS, "arn:aws:iam::123456789012:role/ops-night", True),
+        (ANY_OPS, "arn:aws:iam::9:user/x:role/ops-1", False),
+        (ANY_OPS, "arn:aws:iam::9", False),
+        ("arn:aws:iam::9:user/*", "arn:aws:iam::9:user/x:role/ops-1", True),
+        ("arn:aws*:iam::9:role/r", "arn:aws-cn:iam::9:role/r", True),
+        ("arn:aws:iam::9:role/r", "arn:aws:iam::9:role/R", False),
+        ("arn:*:role/ops-1", "arn:aws:iam::9:user/x:role/ops-1", True),
+        ("*", "arn:aws:iam::9:user/x", True),
+    ],
+)
+def test_a_whole_arn_is_compared_field_by_field(pattern: str, arn: str, matches: bool) -> None:
+    """A `*` stays in its field, but in the resource, which may hold colons; a shorter pattern is a plain wildcard."""
+    assert arn_match(pattern, arn) is matches
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow", "covered"),
+    [
+        (ANY_OPS, "arn:aws:iam::9:role/ops-1", True),
+        (ANY_OPS, ANY_OPS, True),
+        (ANY_OPS, "arn:aws:iam::9:user/x:role/ops-1", False),
+        (ANY_OPS, "arn:*:role/ops-*", False),
+        ("arn:*:role/ops-*", ANY_OPS, True),
+        ("arn:aws:iam::9:role/*", "arn:aws:iam::*:role/ops", False),
+    ],
+)
+def test_an_arn_pattern_covers_another_field_by_field(wide: str, narrow: str, covered: bool) -> None:
+    """As far as it matches all that the other does."""
+    assert arn_covers(wide, narrow) is covered

@@ -136,9 +136,6 @@ class FakeLog:
     def error(self, msg: str, /, *, extra: Mapping[str, object] | None = None) -> None:
         self.lines.append(("error", msg, extra or {}))
 
-    def exception(self, msg: str, /, *, extra: Mapping[str, object] | None = None) -> None:
-        self.lines.append(("exception", msg, extra or {}))
-
 
 @dataclass
 class FakeKeys:

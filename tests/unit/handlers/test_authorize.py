@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from functions.bootstrap import AuthorizeParts
-from functions.handlers.authorize import authorize
+from functions.handlers.authorize import KeyLookUpError, authorize
 from functions.ports import KeyRecord
 from tests.unit.handlers.fakes import FakeKeys, FakeLog
 
@@ -57,3 +57,21 @@ def test_the_header_serves_where_there_is_no_identity_source() -> None:
 def test_what_is_no_event_is_not_let_in(sent: object) -> None:
     """Malformed events authorize nobody."""
     assert authorize(sent, PARTS) == {"isAuthorized": False}
+
+
+def test_a_table_that_cannot_be_read_is_a_fault_of_ours_and_names_nothing() -> None:
+    """Raised, so that nothing is cached, without the error's own text: Lambda writes what is raised into the log."""
+
+    class Denied:
+        def find(self, key_hash: str) -> KeyRecord | None:
+            raise RuntimeError("arn:aws:sts::123456789012:assumed-role/r is not authorized to read the table")
+
+    log = FakeLog()
+    with pytest.raises(KeyLookUpError) as raised:
+        authorize(event("good"), AuthorizeParts(Denied(), log))
+    assert raised.value.__suppress_context__
+    assert "arn:" not in str(raised.value)
+    ((level, message, extra),) = log.lines
+    assert (level, message) == ("error", "the keys table cannot be read")
+    assert "arn:aws:sts::<account>:assumed-role" in str(extra["cause"])
+    assert "123456789012" not in str(extra)

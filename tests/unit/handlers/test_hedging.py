@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -192,3 +193,24 @@ def test_a_hedged_request_is_answered_by_the_quick_lane_in_real_time() -> None:
     )
     assert done.outcome is OTHER
     assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize("started", [0, 1])
+def test_without_a_thread_every_lane_is_given_back(started: int) -> None:
+    """Neither the lane whose thread could not be had stays taken, nor the one that runs already."""
+
+    class Spent(FakeRace):
+        def start(self, run: Callable[[], Outcome]) -> int:
+            if self._count == started:
+                raise RuntimeError("can't start new thread")
+            return super().start(run)
+
+    clock, watch = FakeClock(NOW), FakeWatch(hedges=1, after_s=0.1)
+    invoker = FakeInvoker(clock, {"dedicated": healthy(5.0), "serverless": healthy()})
+    with pytest.raises(RuntimeError, match="new thread"):
+        execute(
+            ORDER, PAYLOAD, {}, began=0.0, deadline=8.0, invoker=invoker, clock=clock, watch=watch,
+            race=lambda: Spent(clock),
+        )  # fmt: skip
+    assert watch.inside == []
+    assert len(watch.left) == started + 1

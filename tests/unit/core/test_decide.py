@@ -373,6 +373,13 @@ def test_unknown_costs_come_after_known_ones_and_a_full_lane_last() -> None:
     assert choose(seen=growing, by=policy(objective="cost")).order == ("dedicated", "serverless")
 
 
+def test_by_cost_batch_stays_behind_a_full_lane_too() -> None:
+    """A caller who waits may still be answered there; nobody answers from a queue."""
+    by = policy(objective="cost", defaults={"order": ["serverless", "batch", "dedicated"]})
+    full = snapshot(dedicated=lane(in_flight=16, instances=4), serverless=lane())
+    assert choose(seen=full, by=by, on=WITH_BATCH).order == ("serverless", "dedicated", "batch")
+
+
 def test_experiments_come_before_rules_until_they_stop() -> None:
     """A share of what matches; the rest, and everything after it stopped, goes on to the rules."""
     trial = {"id": "t", "when": {"tenant": "demo"}, "share": "100%", "order": ["serverless"], "hedge": True}

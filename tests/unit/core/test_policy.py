@@ -52,8 +52,11 @@ def test_schema_and_version_are_enough() -> None:
 
 
 def test_the_lowest_tier_is_the_default_one() -> None:
-    """An unknown caller may ask for the least."""
+    """An unknown caller may ask for the least, whatever the tiers are called; of equals the first counts."""
     assert policy().defaults.tier == "internal"
+    for names, lowest in (({"a": "high", "z": "low"}, "z"), ({"y": "normal", "x": "normal"}, "y")):
+        tiers = {name: {"max_priority": cap} for name, cap in names.items()}
+        assert policy(tiers=tiers, tenants=[]).defaults.tier == lowest
 
 
 def test_routes_are_tried_in_order_and_the_built_in_one_last() -> None:

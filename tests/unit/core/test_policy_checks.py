@@ -106,6 +106,8 @@ def test_a_route_is_never_reached_when_an_earlier_one_takes_all_its_paths(
         ([{"claim": {"a": "x", "b": "*"}}, {"claim": {"b": "y", "a": "x"}}], {1: 0}),
         ([{"claim": {"a": "x", "b": "y"}}, {"claim": {"a": "x", "b": "*"}}], {}),
         ([{"identity": "long-*"}, {"identity": "*-long"}, {"identity": "x-long-*-long"}], {2: 1}),
+        ([{"identity": "*long*"}, {"identity": "a-long-x?bc"}], {1: 0}),
+        ([{"identity": "*long*"}, {"identity": "bc?a-long-x"}], {1: 0}),
         ([{"identity": "ab"}, {"identity": "ab"}, {"identity": "ab"}], {1: 0, 2: 0}),
         ([{"identity": "*b?c*"}, {"identity": "*bc*"}, {"identity": "a?bcd"}], {2: 1}),
         ([{"identity": "*bc*"}, {"identity": "*b*c*"}, {"identity": "*d"}, {"identity": "a?bcd"}], {3: 0}),
@@ -197,4 +199,14 @@ def test_a_rule_with_a_split_takes_nothing_for_good() -> None:
     ) == [
         "rules[3].when: never reached: rule 'r2' has the same condition",
         "rules[6]: never reached: rule 'r5' before it has no condition",
+    ]
+
+
+def test_long_names_are_cut_in_an_error() -> None:
+    """To sixty characters, of a path as of a rule."""
+    path, name = "/" + "x" * 70, "x" * 70
+    routes = [{"path": "/*", "model": "m"}, {"path": path, "model": "m"}]
+    assert found(routes=routes) == [f"routes[1].path: never reached: routes[0] takes every path of '{path[:60]}'"]
+    assert found(rules=[{"id": name, "order": ["batch"]}, {"id": "r", "when": A, "order": ["batch"]}]) == [
+        f"rules[1]: never reached: rule '{name[:60]}' before it has no condition"
     ]

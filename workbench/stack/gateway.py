@@ -2,7 +2,8 @@
 
 One endpoint for everything, as LocalStack has it: any AWS client that is pointed at this port reaches every service.
 What is ours is told by the protocol alone: the target header of the control planes, SageMaker's runtime paths, and our
-admin paths under `/_inferlane/`. This is the only file that knows MiniStack is MiniStack; of it we use the public ASGI
+admin paths under `/_inferlane/`. Calls of an HTTP API pass through `environments`, so that a crowd of cold starts does
+not bring the host to a halt. This is the only file that knows MiniStack is MiniStack; of it we use the public ASGI
 app (`ministack.app:app`, the form its own documentation starts) and environment variables, and `service_events` one more
 function.
 
@@ -17,11 +18,13 @@ import os
 import re
 import signal
 import sys
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 import aiohttp
 
+from workbench.stack.environments import Environments
 from workbench.stack.service_events import admit_services
 
 Scope = MutableMapping[str, Any]
@@ -32,6 +35,9 @@ AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OUR_TARGETS = (b"SageMaker.", b"AnyScaleFrontendService.")
 OUR_PATHS = re.compile(r"^/(_inferlane/|endpoints/[^/]+/(invocations|async-invocations|invocations-response-stream)$)")
+API_PATH = re.compile(r"^/_aws/execute-api/([^/]+)/")
+API_HOST = re.compile(rb"^([^.]+)\.execute-api\.")
+"""The two names of an HTTP API's front door."""
 # Hop-by-hop fields (RFC 9110 §7.6.1), and what the sending side computes anew.
 HOP_BY_HOP = {b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade", b"content-length"}
 FORWARD_TIMEOUT_S = 75.0
@@ -48,6 +54,17 @@ def is_sagemaker(scope: Scope) -> bool:
     return target.startswith(OUR_TARGETS)
 
 
+def api_of(scope: Scope) -> str | None:
+    """The id of the HTTP API whose front door is called, if one is."""
+    if scope["type"] != "http":
+        return None
+    if (by_path := API_PATH.match(scope["path"])) is not None:
+        return by_path[1]
+    host = next((value for name, value in scope["headers"] if name.lower() == b"host"), b"")
+    by_host = API_HOST.match(host)
+    return by_host[1].decode("latin-1") if by_host else None
+
+
 class Gateway:
     """ASGI app that sends each request either to `inner` (MiniStack) or to the SageMaker emulator at `base_url`."""
 
@@ -55,10 +72,14 @@ class Gateway:
         self._inner = inner
         self._base_url = base_url.rstrip("/")
         self._session: aiohttp.ClientSession | None = None
+        self._environments: defaultdict[str, Environments] = defaultdict(Environments)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if is_sagemaker(scope):
             await self._forward(scope, receive, send)
+        elif (api := api_of(scope)) is not None:
+            async with self._environments[api].lease():
+                await self._inner(scope, receive, send)
         else:
             await self._inner(scope, receive, send)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from workbench.stack.bridge import Bridge, metric_data
+from workbench.stack.bridge import Bridge, merged, metric_data
 
 LINE = {
     "_aws": {
@@ -26,6 +26,7 @@ LINE = {
     "Latency": [12.5, 14.0],
     "Requests": 1,
 }
+META: dict[str, Any] = LINE["_aws"]  # type: ignore[assignment]
 
 
 def test_one_entry_per_metric_and_dimension_set() -> None:
@@ -75,6 +76,7 @@ class FakeLogs:
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
+        self.groups = ["/aws/lambda/route"]
 
     def get_paginator(self, operation: str) -> FakePaginator:
         return FakePaginator(self, operation)
@@ -86,7 +88,7 @@ class FakePaginator:
 
     def paginate(self, **arguments: Any) -> Iterator[dict[str, Any]]:
         if self._operation == "describe_log_groups":
-            yield {"logGroups": [{"logGroupName": "/aws/lambda/route"}]}
+            yield {"logGroups": [{"logGroupName": name} for name in self._logs.groups]}
             return
         for event in self._logs.events:
             if event["timestamp"] >= arguments["startTime"]:
@@ -117,7 +119,32 @@ def test_each_line_counts_once_over_overlapping_polls() -> None:
     logs.events.append(event(1_001_500, "b"))
     assert bridge.poll(1_002_000) == 8
     assert bridge.poll(1_003_000) == 0
-    assert len(cloudwatch.put) == 12
+    assert sum(sum(datum["Counts"]) for datum in cloudwatch.put) == 3 * (2 + 1 + 2 + 1)
+    assert len(cloudwatch.put) == 8  # the two lines of one poll and one second together
+
+
+def test_values_of_one_second_are_one_datum() -> None:
+    """Each value with its count; another second, another dimension or the limit of values begins a new one."""
+    lines = [LINE | {"Latency": [n % 200 + 0.5], "_aws": {**META, "Timestamp": 5_000 + n}} for n in range(400)]
+    lines.append(LINE | {"_aws": {**META, "Timestamp": 6_000}})
+    entries = [entry for line in lines for _, entry in metric_data(json.dumps(line))]
+    first, rest, later = [datum for datum in merged(entries) if len(datum["Dimensions"]) == 1][:3]
+    assert (len(first["Values"]), len(rest["Values"])) == (150, 50)
+    assert set(first["Counts"]) == set(rest["Counts"]) == {2.0}
+    assert {*first["Values"], *rest["Values"]} == {n + 0.5 for n in range(200)}
+    assert (first["MetricName"], first["Timestamp"].timestamp()) == ("Latency", 5.0)
+    assert (later["MetricName"], later["Values"], later["Counts"]) == ("Requests", [1.0], [400.0])
+
+
+def test_a_new_group_is_found_before_its_lines_are_too_old() -> None:
+    """Groups are asked for every three seconds, lines up to five seconds back."""
+    logs, cloudwatch = FakeLogs(), FakeCloudWatch()
+    bridge = Bridge(logs, cloudwatch, now_ms=0)
+    logs.groups = []
+    for second in range(4):
+        assert bridge.poll(second * 1000) == 0
+    logs.groups, logs.events = ["/aws/lambda/route"], [event(3_100, "a")]
+    assert sum(bridge.poll(second * 1000) for second in range(4, 8)) == 4
 
 
 def test_what_was_seen_is_forgotten_after_the_overlap() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from workbench.stack.gateway import Gateway, Message, is_sagemaker
+from workbench.stack.gateway import Gateway, Message, api_of, is_sagemaker
 
 
 def scope(method: str, path: str, headers: dict[str, str] | None = None, query: bytes = b"") -> dict[str, Any]:
@@ -42,9 +43,24 @@ def test_takes_only_sagemakers_calls(path: str, headers: dict[str, str], ours: b
     assert is_sagemaker(scope("POST", path, headers)) is ours
 
 
+@pytest.mark.parametrize(
+    ("path", "host", "api"),
+    [
+        ("/_aws/execute-api/64799bb4/$default/v1/lanes", "127.0.0.1:4566", "64799bb4"),
+        ("/v1/lanes", "64799bb4.execute-api.localhost:4566", "64799bb4"),
+        ("/_localstack/health", "127.0.0.1:4566", None),
+        ("/", "sqs.us-east-1.localhost:4566", None),
+    ],
+)
+def test_knows_the_front_door_of_an_api(path: str, host: str, api: str | None) -> None:
+    """By path or by host; every other service's calls are told apart."""
+    assert api_of(scope("POST", path, {"Host": host})) == api
+
+
 def test_leaves_other_protocols_alone() -> None:
     """Websockets and lifespan events are MiniStack's, whatever their path."""
     assert not is_sagemaker({"type": "websocket", "path": "/_inferlane/faults", "headers": []})
+    assert api_of({"type": "websocket", "path": "/_aws/execute-api/a/$default", "headers": []}) is None
 
 
 class Exchange:
@@ -104,3 +120,23 @@ async def test_answers_503_when_the_emulator_is_dead() -> None:
     await gateway.close()
     assert exchange.sent[0]["status"] == 503
     assert b"does not answer" in exchange.sent[1]["body"]
+
+
+async def test_a_crowd_before_an_api_starts_environments_one_after_the_other() -> None:
+    """All are served, but far fewer are with the function at a time than came; other calls do not wait for them."""
+    now, most = 0, 0
+
+    async def slow(_scope: Any, _receive: Any, send: Any) -> None:
+        nonlocal now, most
+        now, most = now + 1, max(most, now + 1)
+        await asyncio.sleep(0.05)
+        now -= 1
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    gateway = Gateway(slow, "http://127.0.0.1:9")
+    crowd = [Exchange() for _ in range(60)]
+    door = scope("GET", "/_aws/execute-api/a/$default/healthz")
+    await asyncio.gather(*(gateway(door, each.receive, each.send) for each in crowd))
+    await gateway.close()
+    assert all(each.sent[0]["status"] == 200 for each in crowd)
+    assert most < 30

@@ -132,7 +132,9 @@ def processes(emulator: Emulator) -> set[int]:
     return {child.pid for child in emulator.children()}
 
 
-@pytest.mark.fidelity("batch transform", "An object's records come out in order, one .out for each object", GUIDE)
+@pytest.mark.fidelity(
+    "batch transform", "An object's records come out in order, one .out for each object", source=GUIDE
+)
 def test_a_job(jobs: Jobs) -> None:
     """Two instances take three objects through; everything of the job is gone when it is Completed, but its outputs."""
     before = processes(jobs.emulator)
@@ -153,7 +155,9 @@ def test_a_job(jobs: Jobs) -> None:
 
 
 @pytest.mark.fidelity(
-    "batch transform", "A bad record fails its own object only; the others' outputs stay and the job is Failed", GUIDE
+    "batch transform",
+    "A bad record fails its own object only; the others' outputs stay and the job is Failed",
+    source=GUIDE,
 )
 def test_a_poison_record(jobs: Jobs) -> None:
     """The job goes on after a bad record, is Failed in the end, and says where the cause is written."""
@@ -206,7 +210,9 @@ def test_a_manifest_of_gzip(jobs: Jobs) -> None:
 
 
 @pytest.mark.fidelity(
-    "batch transform", "A stopped job stores no output of what it has not finished", "API reference: StopTransformJob"
+    "batch transform",
+    "A stopped job stores no output of what it has not finished",
+    source="API reference: StopTransformJob",
 )
 def test_stop(jobs: Jobs) -> None:
     """A stopped job ends at once, with its processes and without output."""
@@ -239,7 +245,7 @@ def test_a_model_that_does_not_start(jobs: Jobs) -> None:
 
 @pytest.mark.fidelity(
     "batch transform", "A request without an answer is tried again up to InvocationsMaxRetries times",
-    "API reference: ModelClientConfig",
+    source="API reference: ModelClientConfig",
 )  # fmt: skip
 def test_a_model_that_dies(jobs: Jobs) -> None:
     """A process that ends under a request is started anew for each retry, and the object fails after the last."""
@@ -292,7 +298,7 @@ def test_refusals(jobs: Jobs, more: dict[str, Any], code: str, message: str) -> 
 @pytest.mark.fidelity(
     "batch transform",
     "Instances of a type beyond the account's quota for transform jobs are refused",
-    "AWS's message, seen in public: ResourceLimitExceeded of CreateTransformJob",
+    source="AWS's message, seen in public: ResourceLimitExceeded of CreateTransformJob",
 )
 def test_quota(jobs: Jobs) -> None:
     """The quota is one of its own, apart from the endpoints'."""

@@ -45,7 +45,7 @@ def gateway(tmp_path: Path) -> Iterator[str]:
 @pytest.mark.fidelity(
     "batch transform",
     "Sources aws.* are refused of customers; a service's own events reach rules and their targets",
-    "EventBridge user guide; API reference: PutEvents",
+    source="EventBridge user guide; API reference: PutEvents",
 )
 def test_events_reach_a_rule(gateway: str) -> None:
     """A rule on the job's state gets the service's event; the same event of anybody else is refused."""

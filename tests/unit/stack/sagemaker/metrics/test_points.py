@@ -143,7 +143,7 @@ def asynchronous() -> Iterable[Point]:
 @pytest.mark.fidelity(
     "batch transform",
     "A job's instances publish CPU summed over vCPUs, memory and GPU under Host <job>/<instance-id>, and no disk",
-    "developer guide: monitoring-cloudwatch",
+    source="developer guide: monitoring-cloudwatch",
 )
 def test_names_units_dimensions() -> None:
     """Exactly what the guide lists is published, of each kind, by name, unit, dimensions and resolution."""

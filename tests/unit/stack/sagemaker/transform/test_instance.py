@@ -62,7 +62,9 @@ async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
     await session.close()
 
 
-@pytest.mark.fidelity("batch transform", "A failing request is retried up to InvocationsMaxRetries times", CLIENT)
+@pytest.mark.fidelity(
+    "batch transform", "A failing request is retried up to InvocationsMaxRetries times", source=CLIENT
+)
 @pytest.mark.parametrize(
     ("script", "requests"), [([200], 1), ([500, 200], 2), ([None, 503, 200], 3), ([500, None, 500, 200], 3)]
 )
@@ -101,7 +103,9 @@ async def test_a_refusal_is_final(serve: Serve) -> None:
 
 
 @pytest.mark.fidelity(
-    "batch transform", "ContentType and Accept go with each request", "API reference: TransformInput, TransformOutput"
+    "batch transform",
+    "ContentType and Accept go with each request",
+    source="API reference: TransformInput, TransformOutput",
 )
 async def test_headers(serve: Serve) -> None:
     """The job's types are sent; a payload without a limit goes in chunks, any other with its length."""

@@ -30,7 +30,7 @@ def describe(jobs: Jobs, name: str) -> dict[str, Any]:
 @pytest.mark.fidelity(
     "batch transform",
     "A job is InProgress, then Completed, Failed or Stopped; it is billed from TransformStartTime to TransformEndTime",
-    "API reference: DescribeTransformJob",
+    source="API reference: DescribeTransformJob",
 )
 def test_life() -> None:
     """Times appear as they come, and a failure with its reason."""
@@ -51,7 +51,7 @@ def test_life() -> None:
 
 
 @pytest.mark.fidelity(
-    "batch transform", "Stopping a job takes it through Stopping to Stopped", "API reference: StopTransformJob"
+    "batch transform", "Stopping a job takes it through Stopping to Stopped", source="API reference: StopTransformJob"
 )
 def test_stop() -> None:
     """A stopped job has an end and no failure, and cannot be stopped again."""
@@ -126,7 +126,7 @@ def test_instances_in_use() -> None:
 @pytest.mark.fidelity(
     "batch transform",
     "Every new status is an event of aws.sagemaker with the job as its detail",
-    "developer guide: automating-sagemaker-with-eventbridge",
+    source="developer guide: automating-sagemaker-with-eventbridge",
 )
 def test_events() -> None:
     """An event has the job's fields, its times in milliseconds, its tags, and no field that has no value yet."""

@@ -12,7 +12,9 @@ from workbench.stack.sagemaker.transform.jsonpath import PathError, parse
 
 GUIDE = "developer guide: batch-transform-data-processing"
 pytestmark = pytest.mark.fidelity(
-    "batch transform", "Filters take the documented JSONPath operators, and an index out of range is an error", GUIDE
+    "batch transform",
+    "Filters take the documented JSONPath operators, and an index out of range is an error",
+    source=GUIDE,
 )
 ROW = ["a", "b", "c", "d", "e", "f"]
 RECORD = {"id": 7, "features": [1, 2, 3], "meta": {"x": "u", "y": "v"}}
@@ -106,7 +108,7 @@ def test_what_is_no_path(path: str, why: str) -> None:
 
 
 @pytest.mark.fidelity(
-    "batch transform", "A filter has at most one range in a bracket", "GitHub: aws/sagemaker-python-sdk#1112"
+    "batch transform", "A filter has at most one range in a bracket", source="GitHub: aws/sagemaker-python-sdk#1112"
 )
 def test_two_ranges() -> None:
     """Two ranges in one bracket are refused in the service's own words."""

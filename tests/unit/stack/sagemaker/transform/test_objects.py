@@ -19,7 +19,7 @@ OUT = location("s3://out/results")
 @pytest.mark.fidelity(
     "batch transform",
     "An object's output is S3OutputPath, its key relative to the input prefix, and .out",
-    "API reference: TransformOutput (its own example is inconsistent; SDK local mode)",
+    source="API reference: TransformOutput (its own example is inconsistent; SDK local mode)",
 )
 @pytest.mark.parametrize(
     ("prefix", "key", "target"),
@@ -60,7 +60,7 @@ def test_folders_are_no_data() -> None:
 @pytest.mark.fidelity(
     "batch transform",
     "A manifest is a JSON array of one prefix object and keys relative to it",
-    "API reference: TransformS3DataSource",
+    source="API reference: TransformS3DataSource",
 )
 def test_manifest() -> None:
     """A manifest's keys are put behind its prefix, and their outputs behind the output path."""
@@ -99,7 +99,7 @@ def test_bad_manifests(text: bytes, why: str) -> None:
 @pytest.mark.fidelity(
     "batch transform",
     "Objects are mapped to instances by key; one object keeps one instance busy",
-    "developer guide: batch-transform",
+    source="developer guide: batch-transform",
 )
 def test_dealing() -> None:
     """Objects go to instances in turn; one object leaves the others idle."""

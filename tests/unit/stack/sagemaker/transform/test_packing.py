@@ -17,7 +17,7 @@ def bodies(items: list[bytes], strategy: BatchStrategy, limit: int | None) -> li
 @pytest.mark.fidelity(
     "batch transform",
     "MultiRecord puts as many records into a request as fit under MaxPayloadInMB, SingleRecord one",
-    "API reference: CreateTransformJob",
+    source="API reference: CreateTransformJob",
 )
 @pytest.mark.parametrize(
     ("strategy", "limit", "payloads"),
@@ -34,7 +34,7 @@ def test_packing(strategy: BatchStrategy, limit: int | None, payloads: list[byte
 
 
 @pytest.mark.fidelity(
-    "batch transform", "A record over MaxPayloadInMB is an error", "developer guide: batch-transform-errors"
+    "batch transform", "A record over MaxPayloadInMB is an error", source="developer guide: batch-transform-errors"
 )
 def test_too_large() -> None:
     """A record that is over the limit by itself is an error, not a truncated or skipped record."""

@@ -90,7 +90,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.fidelity("batch transform", SIZES, API)
+@pytest.mark.fidelity("batch transform", SIZES, source=API)
 @pytest.mark.parametrize(("more", "message"), REFUSED)
 def test_refused(more: dict[str, Any], message: str) -> None:
     """A size over its limit is refused with both figures."""
@@ -100,7 +100,7 @@ def test_refused(more: dict[str, Any], message: str) -> None:
 @pytest.mark.fidelity(
     "batch transform",
     "AugmentedManifestFile is not compatible with transform jobs",
-    "API reference: TransformS3DataSource",
+    source="API reference: TransformS3DataSource",
 )
 def test_augmented_manifest() -> None:
     """A data type of training jobs is refused."""
@@ -113,7 +113,7 @@ def test_augmented_manifest() -> None:
 @pytest.mark.fidelity(
     "batch transform",
     "Joins and filters need CSV, JSON or JSON Lines on both sides, and matching delimiters",
-    "developer guide: batch-transform-data-processing",
+    source="developer guide: batch-transform-data-processing",
 )
 @pytest.mark.parametrize(
     ("more", "message"),
@@ -148,7 +148,9 @@ def test_refused_processing(more: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.fidelity(
-    "batch transform", "A filter with a character outside the operators is refused at once", "GitHub: aws/aws-sdk#184"
+    "batch transform",
+    "A filter with a character outside the operators is refused at once",
+    source="GitHub: aws/aws-sdk#184",
 )
 def test_characters_of_filters() -> None:
     """An underscore is refused in the service's own words; a name in a CSV filter likewise."""
@@ -162,7 +164,7 @@ def test_characters_of_filters() -> None:
 @pytest.mark.fidelity(
     "batch transform",
     "The container is told SAGEMAKER_BATCH always, and sizes and strategy only where the request has them",
-    "developer guide: your-algorithms-batch-code",
+    source="developer guide: your-algorithms-batch-code",
 )
 def test_environment() -> None:
     """The job's variables come over the model's, batch transform's own over both, in upper snake case."""
@@ -192,7 +194,7 @@ def test_client_defaults() -> None:
 @pytest.mark.fidelity(
     "batch transform",
     "The request's parameters come before /execution-parameters, and those before 1, MultiRecord and 6 MB",
-    "developer guide: your-algorithms-batch-code",
+    source="developer guide: your-algorithms-batch-code",
 )
 def test_precedence() -> None:
     """Each parameter is decided by itself; an asked 0 concurrency is not asked, an asked 0 MB is."""
@@ -246,7 +248,7 @@ def test_shown() -> None:
 @pytest.mark.fidelity(
     "batch transform",
     "Transform jobs run on 116 instance types; p4d, p5, g7 and c7g are not among them",
-    "botocore shape",
+    source="botocore shape",
 )
 @pytest.mark.parametrize(
     ("type_", "allowed"),

@@ -50,7 +50,9 @@ def test_the_tests_checksum() -> None:
     assert tfrecord(b"")[:12] == bytes(8) + bytes.fromhex("29039807")
 
 
-@pytest.mark.fidelity("batch transform", "SplitType None sends the whole object, Line cuts after each newline", API)
+@pytest.mark.fidelity(
+    "batch transform", "SplitType None sends the whole object, Line cuts after each newline", source=API
+)
 @pytest.mark.parametrize(
     ("kind", "content", "bodies"),
     [
@@ -75,7 +77,7 @@ def test_records(kind: SplitType, content: bytes, bodies: list[bytes], size: int
 @pytest.mark.fidelity(
     "batch transform",
     "Binary records lose their frame and padding with SingleRecord and keep them with MultiRecord",
-    API,
+    source=API,
 )
 @pytest.mark.parametrize("size", [1, 5, 1000])
 def test_recordio(size: int) -> None:

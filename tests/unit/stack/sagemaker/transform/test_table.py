@@ -167,7 +167,7 @@ async def run(row: Row, model: FakeModel, folder: Path, **more: Any) -> FakeStor
     return store
 
 
-@pytest.mark.fidelity("batch transform", "Splitting, strategy, assembling and joining give these bytes", GUIDE)
+@pytest.mark.fidelity("batch transform", "Splitting, strategy, assembling and joining give these bytes", source=GUIDE)
 @pytest.mark.parametrize("concurrency", [1, 3])
 @pytest.mark.parametrize("row", TABLE, ids=[row.id for row in TABLE])
 async def test_table(row: Row, concurrency: int, tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ async def test_table(row: Row, concurrency: int, tmp_path: Path) -> None:
     assert store.objects["out"] == row.stored
 
 
-@pytest.mark.fidelity("batch transform", "Outputs are in the order of the records, one for each", GUIDE)
+@pytest.mark.fidelity("batch transform", "Outputs are in the order of the records, one for each", source=GUIDE)
 @pytest.mark.parametrize("strategy", ["SingleRecord", "MultiRecord"])
 async def test_as_many_out_as_in(strategy: str, tmp_path: Path) -> None:
     """A thousand records make a thousand lines, in their order, although requests overlap."""
@@ -199,7 +199,9 @@ async def test_gzip(tmp_path: Path) -> None:
 
 
 @pytest.mark.fidelity(
-    "batch transform", "MaxPayloadInMB 0 sends HTTP chunked, without a limit", "API reference: CreateTransformJob"
+    "batch transform",
+    "MaxPayloadInMB 0 sends HTTP chunked, without a limit",
+    source="API reference: CreateTransformJob",
 )
 @pytest.mark.parametrize(
     ("split", "strategy", "sent"),
@@ -235,7 +237,9 @@ FAILURES = [
 ]
 
 
-@pytest.mark.fidelity("batch transform", "A record that cannot be processed leaves its object without output", GUIDE)
+@pytest.mark.fidelity(
+    "batch transform", "A record that cannot be processed leaves its object without output", source=GUIDE
+)
 @pytest.mark.parametrize(("id_", "content", "more", "why"), FAILURES, ids=[f[0] for f in FAILURES])
 async def test_failures(id_: str, content: bytes, more: dict[str, Any], why: str, tmp_path: Path) -> None:
     """The input's fault is told as such, and nothing is stored."""

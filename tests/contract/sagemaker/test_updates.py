@@ -69,8 +69,8 @@ def test_update_fails_no_request(emulator: Emulator, name: str, serverless: int 
 
 def test_failed_update_keeps_the_old(emulator: Emulator) -> None:
     """A failed update leaves the endpoint InService on the old configuration, and says why."""
-    emulator.config("broken", emulator.model("broken", VERSION="broken"), instances=1)
-    emulator.sagemaker.update_endpoint(EndpointName="dedicated", EndpointConfigName="broken")
+    emulator.config("broken-update", emulator.model("broken-update", VERSION="broken"), instances=1)
+    emulator.sagemaker.update_endpoint(EndpointName="dedicated", EndpointConfigName="broken-update")
     seen = emulator.settled("dedicated")
     assert (seen["EndpointStatus"], seen["EndpointConfigName"]) == ("InService", "dedicated")
     assert "did not pass the ping health check" in seen["FailureReason"]

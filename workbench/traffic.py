@@ -108,6 +108,11 @@ class Client:
     async def __aexit__(self, *_exc: object) -> None:
         await self._session.close()
 
+    @property
+    def now_s(self) -> float:
+        """Seconds since the run began: what `Answer.at_s` counts."""
+        return time.perf_counter() - self._began
+
     async def send(self, call: Call) -> Answer:
         """Send one request and wait for its answer; a broken connection is an answer with status 0."""
         began = time.perf_counter()

@@ -64,7 +64,7 @@ def policy_check(file: File, as_json: AsJson = False) -> None:
     if as_json:
         _print_json(_report(checked))
     elif checked.policy is not None:
-        _print(f"{checked.name}: {_summary(checked)}")
+        _print(one_line(f"{checked.name}: {_summary(checked)}"))
     if checked.problems:
         if not as_json:
             sys.stderr.write("".join(f"{problem}\n" for problem in checked.problems[:SHOWN]))

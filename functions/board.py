@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functions.core.estimates import load, predicted_p99_ms
+from functions.core.estimates import load, predicted_p99_ms, slots
 from functions.core.latches import latches
 from functions.core.policy import Policy
 from functions.core.snapshot import METRICS, Snapshot
@@ -34,7 +34,7 @@ def _lane(lane: Lane, model: str, snapshot: Snapshot, now: float) -> dict[str, o
         "kind": type(lane).__name__.removesuffix("Lane").lower(),
         "serving": True,
         "known": snapshot.known(model, lane.name, now),
-        "load": None if busy is None or not busy.exact else round(busy.value, 4),
+        "load": round(busy.value, 4) if busy is not None and busy.exact and slots(lane, state, now) else None,
         "in_flight": state.in_flight,
         "breaker": state.breaker,
         "predicted_p99_ms": predicted_p99_ms(lane, model, snapshot, now),

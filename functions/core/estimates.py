@@ -50,15 +50,17 @@ def slots(lane: SyncLane, state: LaneState, now: float) -> int:
 
 
 def load(lane: SyncLane, model: str, snapshot: Snapshot, now: float) -> Load | None:
-    """The lane's load; with its metrics unknown, what is in flight here is a lower bound."""
+    """The lane's load; with its metrics unknown, what is in flight here is a lower bound. Without an instance: full."""
     state = snapshot.lane(model, lane.name)
     capacity = slots(lane, state, now)
     known = snapshot.known(model, lane.name, now)
+    if not capacity:
+        return Load(float("inf"), exact=known)
     measured = state.fresh("concurrency", now) if known else None
     if measured is None and state.in_flight is None:
         return None
     busy = max(measured or 0.0, float(state.in_flight or 0))
-    return Load(busy / capacity if capacity else float("inf") if busy else 0.0, exact=known)
+    return Load(busy / capacity, exact=known)
 
 
 def predicted_p99_ms(lane: SyncLane, model: str, snapshot: Snapshot, now: float) -> float | None:

@@ -73,11 +73,12 @@ def test_slots_are_those_of_all_instances_or_the_concurrency() -> None:
         (LaneState({"concurrency": at(700, 4.0)}, in_flight=1, instances=1), Load(0.25, exact=False)),
         (LaneState({"concurrency": at(700, 4.0)}, instances=1), None),
         (lane(in_flight=2, instances=0), Load(float("inf"), exact=True)),
-        (lane(in_flight=0, instances=0), Load(0.0, exact=True)),
+        (lane(in_flight=0, instances=0), Load(float("inf"), exact=True)),
+        (lane(instances=0), Load(float("inf"), exact=True)),
     ],
 )
 def test_load_is_the_larger_of_known_and_measured_over_all_slots(state: LaneState, expected: Load | None) -> None:
-    """A lower bound where the metrics are old; nothing where nothing is known; without slots, endless or none."""
+    """A lower bound where the metrics are old; nothing where nothing is known; without slots, full."""
     assert load(dedicated(), MODEL, snapshot(dedicated=state), NOW) == expected
 
 

@@ -393,6 +393,14 @@ def test_what_is_no_gateway_event_is_400(sent: object) -> None:
     assert made.log.lines[0][1] == "event refused"
 
 
+def test_a_lane_without_an_instance_has_no_load() -> None:
+    """It is full, which no number says; the answer stays JSON."""
+    seen = snapshot(dedicated=lane(instances=0, in_flight=2))
+    body = front(seen=seen).call(event("/v1/lanes", "GET", body=None))["body"]
+    assert "Infinity" not in str(body)
+    assert json.loads(str(body))["models"][MODEL]["lanes"]["dedicated"]["load"] is None
+
+
 def test_an_unknown_error_is_500_with_the_request_id_and_nothing_else() -> None:
     """The log gets the way it came; its text, which may hold anything, goes nowhere."""
 

@@ -33,6 +33,7 @@ BUCKET = "models"
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-inference:2.6.0-cpu-py312"
 ROLE = "arn:aws:iam::000000000000:role/model"
 VARIANT = "AllTraffic"
+MOVING = ("Creating", "Updating", "SystemUpdating", "RollingBack")
 HTTP = urllib3.PoolManager(retries=False, timeout=30)
 
 
@@ -120,11 +121,11 @@ class Emulator:
         return name
 
     def settled(self, name: str) -> Any:
-        """The endpoint's description once it is not Creating, Updating or RollingBack any more."""
+        """The endpoint's description once it is at rest."""
 
         def look() -> Any:
             seen = self.sagemaker.describe_endpoint(EndpointName=name)
-            return None if seen["EndpointStatus"] in ("Creating", "Updating", "RollingBack") else seen
+            return None if seen["EndpointStatus"] in MOVING else seen
 
         return eventually(look, 20)
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from aiohttp import web
 
 from workbench.stack.sagemaker.control.quotas import PROFILES, QuotaError, Quotas
+from workbench.stack.sagemaker.journal import JournalError
 from workbench.stack.sagemaker.server import Server
 from workbench.stack.sagemaker.settings import Settings
 
@@ -36,6 +37,8 @@ def main() -> None:
         sys.exit(f"cannot listen on {settings.host}:{settings.port}: {cause}; choose another --port")
     try:
         asyncio.run(serve(settings, listener))
+    except JournalError as error:
+        sys.exit(str(error))
     except OSError as error:
         sys.exit(f"cannot use --state-dir {settings.state_dir}: {error}")
 

@@ -11,7 +11,16 @@ from typing import Any, Literal
 
 from workbench.stack.sagemaker.api.wire import Document
 
-Status = Literal["Creating", "InService", "Updating", "RollingBack", "UpdateRollbackFailed", "Deleting", "Failed"]
+Status = Literal[
+    "Creating",
+    "InService",
+    "Updating",
+    "SystemUpdating",
+    "RollingBack",
+    "UpdateRollbackFailed",
+    "Deleting",
+    "Failed",
+]
 Stage = Literal["Creating", "Updating", "Deleting", "ActivatingTraffic", "Baking"]
 """A ProductionVariantStatus: what is being done to a fleet now."""
 DataKind = Literal["archive", "object", "prefix"]

@@ -2,7 +2,8 @@
 
 POST /                                     control planes, by X-Amz-Target
 POST /endpoints/{name}/invocations         InvokeEndpoint
-GET  /_inferlane/health                    {"status": "ok", "endpoints": n}; answers as soon as the port is open
+GET  /_inferlane/health                    {"status": "ok", "endpoints": n}; answers as soon as the port is open.
+                                           "unsaved": why the latest state would not survive, where it would not
 GET  /_inferlane/endpoints                 {"endpoints": [...]}: kind, state, replicas with pid, starts, faults
 GET, POST, DELETE /_inferlane/faults       list; start one ({"endpoint", "kind", "variant"?, "params"?}); clear all
 DELETE /_inferlane/faults/{id}             clear one
@@ -45,6 +46,7 @@ from workbench.stack.sagemaker.scaling.engine import Engine
 from workbench.stack.sagemaker.scaling.readings import CloudWatch
 from workbench.stack.sagemaker.scaling.service import AutoScaling
 from workbench.stack.sagemaker.settings import Settings
+from workbench.stack.sagemaker.state import State, open_journal
 from workbench.stack.sagemaker.transform.events import Bus, as_service
 from workbench.stack.sagemaker.transform.operations import Transforms
 
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 SHUTDOWN_GRACE_S = 2.0
+READING = ("Describe", "List")
+"""How the names of the operations begin that change nothing."""
 
 
 class Server:
@@ -87,10 +91,11 @@ class Server:
 
     async def _run(self, _: web.Application) -> AsyncIterator[None]:
         settings, folder = self._settings, self._settings.state_dir
+        (folder / "logs").mkdir(parents=True, exist_ok=True)
+        journal = open_journal(settings)
         s3, cloudwatch, events = await asyncio.to_thread(_clients, settings.region)
         artifacts = ArtifactStore(folder / "artifacts", s3)
         artifacts.clean()
-        (folder / "logs").mkdir(parents=True, exist_ok=True)
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
             auto_decompress=False,
@@ -101,13 +106,21 @@ class Server:
         self._lifecycle = Lifecycle(host, self._endpoints, self._faults, alarms, self._on_setup, self._on_settled)
         resources = Variants(self._endpoints, self._lifecycle)
         scaling = AutoScaling(settings, resources)
-        self._transforms = Transforms.open(host, self._catalog, self._endpoints.quotas, self._faults, s3, events)
+        self._transforms = Transforms.open(
+            host, self._catalog, self._endpoints.quotas, self._faults, s3, events, lambda: self._state.keep()
+        )
+        home = {"region": settings.region, "account": settings.account}
+        self._state = State(
+            journal, home, self._catalog, self._endpoints, self._lifecycle, scaling, self._transforms.runner
+        )
         self._endpoints.on_status = self._on_status
         self._control = Control(self._catalog, self._endpoints, scaling, self._lifecycle, self._transforms.table())
         self._protocol = Protocol(self._control.known)
         self._telemetry = Telemetry(settings, self._lifecycle, self._transforms.runner, cloudwatch)
         self._runtime = Runtime(settings, session, self._lifecycle, self._telemetry.outcome)
+        self._state.restore(settings.clock.now())
         loops = [
+            asyncio.create_task(self._state.keep_forever()),
             asyncio.create_task(self._telemetry.sample_forever()),
             asyncio.create_task(self._telemetry.look_forever()),
             asyncio.create_task(self._telemetry.publish_forever()),
@@ -115,6 +128,7 @@ class Server:
             asyncio.create_task(Engine(settings, scaling, CloudWatch(cloudwatch)).run_forever()),
         ]
         yield
+        self._state.close()
         for task in [*loops, *self._expiries]:
             task.cancel()
         await asyncio.gather(self._transforms.shut_down(SHUTDOWN_GRACE_S), self._lifecycle.shut_down(SHUTDOWN_GRACE_S))
@@ -125,6 +139,7 @@ class Server:
 
     def _on_status(self, endpoint: Endpoint) -> None:
         self._transforms.events.put(entry(endpoint, self._catalog.tags.of(endpoint.arn)))
+        self._state.keep()
 
     def _on_settled(self, endpoint: Endpoint) -> None:
         self._control.settled(endpoint)
@@ -136,6 +151,8 @@ class Server:
         try:
             call = self._protocol.parse(request.headers.get("X-Amz-Target", ""), body)
             answer = wire.control_answer(await self._control.answer(call))
+            if not call.operation.startswith(READING):
+                self._state.keep()
         except AwsError as error:
             answer = wire.control_error(error)
         except Exception:
@@ -159,7 +176,8 @@ class Server:
     # Admin paths
 
     async def _health(self, _: web.Request) -> web.Response:
-        return web.json_response({"status": "ok", "endpoints": len(self._endpoints.all())})
+        unsaved = {"unsaved": self._state.problem} if self._state.problem else {}
+        return web.json_response({"status": "ok", "endpoints": len(self._endpoints.all()), **unsaved})
 
     async def _list_endpoints(self, _: web.Request) -> web.Response:
         return web.json_response({"endpoints": [self._shown(e) for e in self._endpoints.all()]})
@@ -203,6 +221,7 @@ class Server:
             self._endpoints.quotas.change(await request.json())
         except ValueError as error:  # no JSON, or a QuotaError
             return web.json_response({"message": str(error)}, status=400)
+        self._state.keep()
         return await self._list_quotas(request)
 
     async def _end(self, fault: Fault) -> None:

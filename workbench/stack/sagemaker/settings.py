@@ -19,7 +19,8 @@ class Settings:
     """All times are AWS's seconds; `clock` says which of them `time_scale` makes shorter, and by how much."""
 
     state_dir: Path
-    """Holds `artifacts/` (extracted model archives) and `logs/` (one file a model process)."""
+    """Holds `state.db` (what survives the process), `artifacts/` (extracted model archives) and `logs/` (one file a
+    model process)."""
     host: str = "127.0.0.1"
     port: int = 8181
     region: str = "us-east-1"

@@ -8,11 +8,12 @@ has a weight, MaxConcurrency and ProvisionedConcurrency, which cannot exceed the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from workbench.stack.sagemaker.api.wire import invalid
 from workbench.stack.sagemaker.control.rules import check_concurrency
-from workbench.stack.sagemaker.records import Capacity, Endpoint, Plan, Serverless
+from workbench.stack.sagemaker.records import Capacity, Endpoint, Plan, PlannedVariant, Serverless
 
 
 def of(plan: Plan) -> Capacity:
@@ -22,6 +23,21 @@ def of(plan: Plan) -> Capacity:
         counts={p.variant.name: p.count for p in plan.variants if p.variant.serverless is None},
         weights={p.variant.name: p.weight for p in plan.variants},
         sizes={name: size for name, size in sizes.items() if size is not None},
+    )
+
+
+def applied(plan: Plan, wanted: Capacity) -> Plan:
+    """The plan, started with these counts, weights and sizes."""
+    return replace(plan, variants=tuple(_sized(planned, wanted) for planned in plan.variants))
+
+
+def _sized(planned: PlannedVariant, wanted: Capacity) -> PlannedVariant:
+    variant, name = planned.variant, planned.variant.name
+    return PlannedVariant(
+        replace(variant, serverless=wanted.sizes.get(name, variant.serverless)),
+        planned.container,
+        wanted.counts.get(name, planned.count),
+        wanted.weights.get(name, planned.weight),
     )
 
 

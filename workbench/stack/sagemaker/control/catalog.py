@@ -43,6 +43,24 @@ class Catalog:
         """ARN of a `model`, `endpoint-config` or `endpoint`."""
         return f"{self._prefix}:{kind}/{name.lower()}"
 
+    # What outlives the process
+
+    def models(self) -> list[Model]:
+        """In order of creation."""
+        return list(self._models.values())
+
+    def configs(self) -> list[EndpointConfig]:
+        """In order of creation."""
+        return list(self._configs.values())
+
+    def put_model(self, model: Model) -> None:
+        """A model of an earlier run."""
+        self._models[model.name.lower()] = model
+
+    def put_config(self, config: EndpointConfig) -> None:
+        """A configuration of an earlier run."""
+        self._configs[config.name.lower()] = config
+
     # Models
 
     def create_model(self, request: Document, now: float) -> Document:
@@ -111,7 +129,13 @@ class Catalog:
         config = self.config(request["EndpointConfigName"])
         variants = [{"InitialVariantWeight": 1.0, **v} for v in config.document["ProductionVariants"]]
         echoed = _echo(
-            config.document, "DataCaptureConfig", "KmsKeyId", "ExecutionRoleArn", "VpcConfig", "MetricsConfig"
+            config.document,
+            "DataCaptureConfig",
+            "KmsKeyId",
+            "ExecutionRoleArn",
+            "VpcConfig",
+            "MetricsConfig",
+            "AsyncInferenceConfig",
         )
         return {
             "EndpointConfigName": config.name,
@@ -170,6 +194,14 @@ class Tags:
     def start(self, arn: str, request: Document) -> None:
         """Take a new resource's tags from its create request; `check_tags` has passed them."""
         self._by_arn[arn] = _pairs(request.get("Tags") or ())
+
+    def all(self) -> dict[str, dict[str, str]]:
+        """Tags by ARN."""
+        return dict(self._by_arn)
+
+    def put(self, arn: str, tags: dict[str, str]) -> None:
+        """The tags of a resource of an earlier run."""
+        self._by_arn[arn] = dict(tags)
 
     def drop(self, arn: str) -> None:
         """Forget a deleted resource."""

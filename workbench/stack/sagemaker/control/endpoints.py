@@ -8,6 +8,7 @@
     InService   change -> Updating   --ok--> InService
                                      --failed--> RollingBack --> InService with what was before, and FailureReason
     InService, Failed, UpdateRollbackFailed   delete -> Deleting -> (gone)
+    (of an earlier run)   SystemUpdating --everything runs again--> InService   --failed--> Failed
 
 `change` is UpdateEndpointWeightsAndCapacities, or Application Auto Scaling. UpdateRollbackFailed can be updated again.
 `begin` methods check and change state and return the endpoint with what is to be done; whoever runs processes does it
@@ -44,6 +45,10 @@ class Endpoints:
     def all(self) -> list[Endpoint]:
         """In order of creation."""
         return list(self._endpoints.values())
+
+    def put(self, endpoint: Endpoint) -> None:
+        """An endpoint of an earlier run."""
+        self._endpoints[endpoint.name.lower()] = endpoint
 
     def find(self, name: str) -> Endpoint | None:
         """The endpoint of that name, in any case."""
@@ -158,6 +163,10 @@ class Endpoints:
     def finish_create(self, endpoint: Endpoint, failure: str | None, now: float) -> None:
         """The first deployment runs, or failed."""
         self._settle(endpoint, "InService" if failure is None else "Failed", failure, now)
+
+    def finish_restart(self, endpoint: Endpoint, failure: str | None, now: float) -> None:
+        """What an earlier run served is served again, or cannot be. Why a cut-off update was undone stays told."""
+        self._settle(endpoint, "InService" if failure is None else "Failed", failure or endpoint.failure_reason, now)
 
     def finish_update(self, endpoint: Endpoint, outcome: Outcome, now: float) -> None:
         """The new deployment serves, or failed and the old one still does, or both do."""

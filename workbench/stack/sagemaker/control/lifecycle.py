@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from workbench.stack.sagemaker.control import capacity
 from workbench.stack.sagemaker.control.alarms import Alarms
 from workbench.stack.sagemaker.control.deployment import Deployment, part
 from workbench.stack.sagemaker.control.endpoints import Endpoints
@@ -54,6 +55,10 @@ class Lifecycle:
     def create(self, endpoint: Endpoint) -> None:
         """Start the endpoint's first deployment."""
         self._background(self._create(endpoint))
+
+    def restart(self, endpoint: Endpoint) -> None:
+        """Start what an endpoint of an earlier run ran then."""
+        self._background(self._create(endpoint) if endpoint.status == "Creating" else self._restart(endpoint))
 
     def update(self, endpoint: Endpoint, rollout: Rollout) -> None:
         """Start `endpoint.pending` and let it take over."""
@@ -106,13 +111,8 @@ class Lifecycle:
 
     async def _create(self, endpoint: Endpoint) -> None:
         rest = self._at_least(self.host.settings.creating_s)
-        deployment, failure = self._deployment(endpoint.plan, 1.0), None
-        try:
-            await deployment.start()
-        except StartError as error:
-            failure = str(error)
-        except Exception as error:
-            failure = _defect(endpoint, error)
+        deployment = self._deployment(endpoint.plan, 1.0)
+        failure = await self._start(endpoint, deployment)
         await rest
         if failure is None:
             self.live[endpoint.name] = deployment
@@ -120,6 +120,30 @@ class Lifecycle:
             self._all.remove(deployment)
         self.endpoints.finish_create(endpoint, failure, time.time())
         self._settled(endpoint)
+
+    async def _restart(self, endpoint: Endpoint) -> None:
+        rest = self._at_least(self.host.settings.updating_s)
+        deployment = self._deployment(capacity.applied(endpoint.plan, endpoint.capacity), 1.0)
+        # Requests find an endpoint of which nothing runs yet, not none.
+        self.live[endpoint.name] = deployment
+        failure = await self._start(endpoint, deployment)
+        await rest
+        if failure is not None:
+            failure = f"The endpoint could not be started again when the emulator was. {failure}"
+            del self.live[endpoint.name]
+            self._all.remove(deployment)
+        self.endpoints.finish_restart(endpoint, failure, time.time())
+        self._settled(endpoint)
+
+    async def _start(self, endpoint: Endpoint, deployment: Deployment) -> str | None:
+        """Start a deployment; returns what stood in the way."""
+        try:
+            await deployment.start()
+        except StartError as error:
+            return str(error)
+        except Exception as error:
+            return _defect(endpoint, error)
+        return None
 
     async def _update(self, endpoint: Endpoint, rollout: Rollout) -> None:
         if endpoint.pending is None:

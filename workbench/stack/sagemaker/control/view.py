@@ -14,7 +14,7 @@ from typing import NamedTuple
 from workbench.stack.sagemaker.api.wire import Document
 from workbench.stack.sagemaker.records import Endpoint, PlannedVariant, Serverless, Stage
 
-SERVING = ("InService", "Updating", "RollingBack", "UpdateRollbackFailed")
+SERVING = ("InService", "Updating", "SystemUpdating", "RollingBack", "UpdateRollbackFailed")
 
 
 class Running(NamedTuple):

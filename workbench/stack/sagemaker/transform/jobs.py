@@ -56,6 +56,10 @@ class Jobs:
         """In order of creation."""
         return list(self._jobs.values())
 
+    def put(self, job: Job) -> None:
+        """A job of an earlier run."""
+        self._jobs[job.name.lower()] = job
+
     def instances(self, instance_type: str) -> int:
         """Instances of a type that active jobs hold."""
         return sum(j.spec.instances for j in self._jobs.values() if j.active and j.spec.instance_type == instance_type)

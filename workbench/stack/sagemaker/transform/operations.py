@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,14 +38,25 @@ class Transforms:
 
     @classmethod
     def open(
-        cls, host: Host, catalog: Catalog, quotas: Quotas, faults: FaultTable, s3: S3Client, bus: Bus
+        cls,
+        host: Host,
+        catalog: Catalog,
+        quotas: Quotas,
+        faults: FaultTable,
+        s3: S3Client,
+        bus: Bus,
+        on_change: Callable[[], None] = lambda: None,
     ) -> Transforms:
-        """The room, over what the server shares; nothing of an earlier run is left on disk."""
+        """The room, over what the server shares; nothing of an earlier run is left on disk.
+
+        `on_change` is called at each new status of a job.
+        """
         jobs, storage, events = Jobs(), Storage(s3), Events(bus)
 
         def tell(job: Job) -> None:
             rows = catalog.tags.list({"ResourceArn": job.arn})["Tags"]
             events.changed(job, {row["Key"]: row["Value"] for row in rows})
+            on_change()
 
         runner = Runner(host, storage, jobs, faults, tell)
         runner.clean()

@@ -11,7 +11,8 @@ from tests.contract.sagemaker.emulator import Aws, Emulator
 # Fast clocks: one-second bins, short limits.
 OPTIONS = (
     "--metric-period", "1", "--metric-lag", "0.3", "--serverless-idle", "1.5",
-    "--ping-interval", "0.3", "--ping-timeout", "0.6", "--invocation-timeout", "2", "--startup-timeout", "6",
+    "--ping-interval", "0.3", "--ping-timeout", "0.6", "--invocation-timeout", "2",
+    "--stream-timeout", "1.2", "--startup-timeout", "6",
 )  # fmt: skip
 
 

@@ -106,12 +106,16 @@ class Emulator:
         return name
 
     def config(self, name: str, model: str, *, serverless: int | None = None, instances: int = 1) -> str:
-        """Create a configuration: serverless with that MaxConcurrency, or dedicated with that many instances."""
+        """Create a configuration: serverless with that MaxConcurrency, or dedicated with that many instances.
+
+        Of several instances the one with the fewest outstanding requests is taken.
+        """
         variant: Any = {"VariantName": VARIANT, "ModelName": model}
         if serverless:
             variant["ServerlessConfig"] = {"MemorySizeInMB": 1024, "MaxConcurrency": serverless}
         else:
             variant |= {"InstanceType": "ml.g5.xlarge", "InitialInstanceCount": instances}
+            variant |= {"RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}}
         self.sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[variant])
         return name
 

@@ -135,6 +135,13 @@ _NUMBERS = (
         "seconds to the first good /ping, if the variant is silent; AWS: 240",
     ),
     ("--invocation-timeout", "invocation_timeout_s", float, "seconds one model call may take; AWS: 60"),
+    ("--stream-timeout", "stream_timeout_s", float, "seconds one model call may take whose answer streams; AWS: 480"),
+    (
+        "--async-concurrency",
+        "async_concurrency",
+        int,
+        "asynchronous requests an instance has at a time; AWS: own choice",
+    ),
     ("--cold-start-timeout", "cold_start_timeout_s", float, "seconds a request waits for a container; AWS: 180"),
     ("--ping-interval", "ping_interval_s", float, "seconds between health checks; AWS: unpublished"),
     ("--ping-timeout", "ping_timeout_s", float, "seconds a /ping may take; AWS: 2"),

@@ -82,6 +82,21 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
+class Asynchronous:
+    """An AsyncInferenceConfig: where answers and failures go, who is told, how much an instance is given."""
+
+    output_path: str | None = None
+    failure_path: str | None = None
+    kms_key: str | None = None
+    success_topic: str | None = None
+    error_topic: str | None = None
+    included_in: frozenset[str] = frozenset()
+    """Topics whose notices hold the answer itself."""
+    concurrency: int | None = None
+    """MaxConcurrentInvocationsPerInstance."""
+
+
+@dataclass(frozen=True, slots=True)
 class EndpointConfig:
     """An immutable endpoint configuration."""
 
@@ -92,6 +107,8 @@ class EndpointConfig:
     variants: tuple[Variant, ...]
     metric_period_s: int | None
     """MetricsConfig.MetricPublishFrequencyInSeconds: period of the utilization metrics, where given."""
+    asynchronous: Asynchronous | None = None
+    """Of an endpoint that takes asynchronous invocations, and no others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,4 +238,22 @@ def parse_config(document: Mapping[str, Any], arn: str, now: float) -> EndpointC
         document=document,
         variants=tuple(parse_variant(v) for v in document["ProductionVariants"]),
         metric_period_s=(document.get("MetricsConfig") or {}).get("MetricPublishFrequencyInSeconds"),
+        asynchronous=parse_asynchronous(document.get("AsyncInferenceConfig")),
+    )
+
+
+def parse_asynchronous(document: Mapping[str, Any] | None) -> Asynchronous | None:
+    """From an AsyncInferenceConfig."""
+    if document is None:
+        return None
+    output = document["OutputConfig"]
+    notices = output.get("NotificationConfig") or {}
+    return Asynchronous(
+        output_path=output.get("S3OutputPath"),
+        failure_path=output.get("S3FailurePath"),
+        kms_key=output.get("KmsKeyId"),
+        success_topic=notices.get("SuccessTopic"),
+        error_topic=notices.get("ErrorTopic"),
+        included_in=frozenset(notices.get("IncludeInferenceResponseIn") or ()),
+        concurrency=(document.get("ClientConfig") or {}).get("MaxConcurrentInvocationsPerInstance"),
     )

@@ -1,7 +1,7 @@
 """The HTTP server: AWS's two front doors, our admin paths, and the wiring of everything behind them.
 
 POST /                                     control planes, by X-Amz-Target
-POST /endpoints/{name}/invocations         InvokeEndpoint
+POST /endpoints/{name}/...                 the runtime: see `runtime/routes.py`
 GET  /_inferlane/health                    {"status": "ok", "endpoints": n}; answers as soon as the port is open.
                                            "unsaved": why the latest state would not survive, where it would not
 GET  /_inferlane/endpoints                 {"endpoints": [...]}: kind, state, replicas with pid, starts, faults
@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
-import struct
 import time
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
@@ -41,7 +39,15 @@ from workbench.stack.sagemaker.model.artifacts import ArtifactStore
 from workbench.stack.sagemaker.model.lane import Lane
 from workbench.stack.sagemaker.model.replica import Host, LogNumbers
 from workbench.stack.sagemaker.records import Endpoint
-from workbench.stack.sagemaker.runtime.invoke import ResetError, Runtime
+from workbench.stack.sagemaker.runtime import routes
+from workbench.stack.sagemaker.runtime.asynchronous.accept import Accept
+from workbench.stack.sagemaker.runtime.asynchronous.host import Host as Outside
+from workbench.stack.sagemaker.runtime.asynchronous.host import Topics
+from workbench.stack.sagemaker.runtime.asynchronous.serving import Serving
+from workbench.stack.sagemaker.runtime.door import Door
+from workbench.stack.sagemaker.runtime.invoke import Invoke
+from workbench.stack.sagemaker.runtime.routes import Routes
+from workbench.stack.sagemaker.runtime.stream import Stream
 from workbench.stack.sagemaker.scaling.engine import Engine
 from workbench.stack.sagemaker.scaling.readings import CloudWatch
 from workbench.stack.sagemaker.scaling.service import AutoScaling
@@ -73,11 +79,10 @@ class Server:
 
     def app(self) -> web.Application:
         """The web application."""
-        # Size limits are the variant's, and have AWS's own answers: see `_invoke`.
+        # Size limits are the variant's, and have AWS's own answers: see `Routes`.
         app = web.Application(client_max_size=1 << 30)
         app.router.add_post("/", self._control_call)
-        app.router.add_post("/endpoints/{name}/invocations", self._invoke)
-        app.router.add_post("/endpoints/{name}/{kind:async-invocations|invocations-response-stream}", _not_emulated)
+        app.router.add_post(routes.PATH, self._invocation)
         app.router.add_get("/_inferlane/health", self._health)
         app.router.add_get("/_inferlane/endpoints", self._list_endpoints)
         app.router.add_get("/_inferlane/faults", self._list_faults)
@@ -93,7 +98,7 @@ class Server:
         settings, folder = self._settings, self._settings.state_dir
         (folder / "logs").mkdir(parents=True, exist_ok=True)
         journal = open_journal(settings)
-        s3, cloudwatch, events = await asyncio.to_thread(_clients, settings.region)
+        s3, cloudwatch, events, topics = await asyncio.to_thread(_clients, settings.region)
         artifacts = ArtifactStore(folder / "artifacts", s3)
         artifacts.clean()
         session = aiohttp.ClientSession(
@@ -117,7 +122,11 @@ class Server:
         self._control = Control(self._catalog, self._endpoints, scaling, self._lifecycle, self._transforms.table())
         self._protocol = Protocol(self._control.known)
         self._telemetry = Telemetry(settings, self._lifecycle, self._transforms.runner, cloudwatch)
-        self._runtime = Runtime(settings, session, self._lifecycle, self._telemetry.outcome)
+        door, outcome = Door(settings, self._lifecycle), self._telemetry.outcome
+        serving = Serving(settings, session, Outside(s3, topics), outcome, self._telemetry.processed)
+        accept = Accept(door, serving)
+        self._telemetry.backlogs = accept.backlogs
+        self._routes = Routes(door, Invoke(door, session, outcome), Stream(door, session, outcome), accept)
         self._state.restore(settings.clock.now())
         loops = [
             asyncio.create_task(self._state.keep_forever()),
@@ -131,6 +140,7 @@ class Server:
         self._state.close()
         for task in [*loops, *self._expiries]:
             task.cancel()
+        await accept.close()
         await asyncio.gather(self._transforms.shut_down(SHUTDOWN_GRACE_S), self._lifecycle.shut_down(SHUTDOWN_GRACE_S))
         await session.close()
 
@@ -160,18 +170,8 @@ class Server:
             answer = wire.control_error(AwsError("InternalFailure", "The emulator failed; its log says why.", 500))
         return _response(answer)
 
-    async def _invoke(self, request: web.Request) -> web.Response:
-        endpoint, id_ = request.match_info["name"], wire.request_id()
-        limit = self._runtime.largest_body(endpoint)
-        if (request.content_length or 0) > limit:
-            return _response(self._runtime.too_large(endpoint, id_))
-        body = await request.read()
-        if len(body) > limit:
-            return _response(self._runtime.too_large(endpoint, id_))
-        try:
-            return _response(await self._runtime.invoke(endpoint, request.headers, body, id_))
-        except ResetError:
-            return _reset(request)
+    async def _invocation(self, request: web.Request) -> web.StreamResponse:
+        return await self._routes.serve(request)
 
     # Admin paths
 
@@ -277,34 +277,19 @@ def _shown_lane(lane: Lane, endpoint: Endpoint) -> dict[str, object]:
     }
 
 
-def _clients(region: str) -> tuple[S3Client, CloudWatchClient, Bus]:
+def _clients(region: str) -> tuple[S3Client, CloudWatchClient, Bus, Topics]:
     """The AWS clients this server uses itself, from the SDK's standard variables."""
     session = boto3.Session(region_name=region)
     # A lost metric call is tried again by Telemetry; a stuck one must not hold up the end of the server.
     brief = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 1})
     patient = Config(connect_timeout=5, read_timeout=60, retries={"mode": "standard", "total_max_attempts": 3})
     bus: Bus = as_service(session.client("events", config=brief))
-    return session.client("s3", config=patient), session.client("cloudwatch", config=brief), bus
-
-
-async def _not_emulated(request: web.Request) -> web.Response:
-    text = f"{request.match_info['kind']} is not emulated; use invocations."
-    return _response(wire.runtime_error(AwsError("ValidationError", text), wire.request_id()))
+    topics: Topics = session.client("sns", config=brief)
+    return session.client("s3", config=patient), session.client("cloudwatch", config=brief), bus, topics
 
 
 def _response(answer: Answer) -> web.Response:
     return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
-
-
-def _reset(request: web.Request) -> web.Response:
-    """Reset the request's connection; the response that the framework wants goes nowhere."""
-    transport = request.transport
-    if transport is not None:
-        sock = transport.get_extra_info("socket")
-        # A zero linger makes the kernel send RST instead of an orderly FIN.
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        transport.abort()
-    return web.Response()
 
 
 async def _json(request: web.Request) -> object:

@@ -41,6 +41,15 @@ class Settings:
     """Start-up health check unless the variant sets ContainerStartupHealthCheckTimeoutInSeconds. AWS: 240."""
     invocation_timeout_s: float = 60.0
     """Limit of one model call. AWS: 60."""
+    stream_timeout_s: float = 480.0
+    """Limit of one model call whose answer is streamed. AWS: 480."""
+    async_concurrency: int = 4
+    """Asynchronous requests that an instance is given at a time, unless MaxConcurrentInvocationsPerInstance says so.
+    AWS: chosen by the service."""
+    max_async_inline_bytes: int = 128_000
+    """Of an asynchronous request that comes without InputLocation. AWS: 128,000."""
+    max_async_payload_bytes: int = 1024 * MIB
+    """Of an asynchronous request or answer on S3. AWS: 1 GB."""
     cold_start_timeout_s: float = 180.0
     """Limit of a serverless container's start, as a waiting request sees it. AWS: 180."""
     ping_interval_s: float = 2.0

@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from collections.abc import Iterator
 from typing import Any
 
 VERSION = os.environ.get("VERSION", "1")
@@ -36,8 +37,20 @@ def predict_fn(data: dict[str, Any], model: dict[str, Any], context: Any) -> dic
     attributes = context.get_request_header(0, "X-Amzn-SageMaker-Custom-Attributes")
     if attributes:
         context.set_response_header(0, "X-Amzn-SageMaker-Custom-Attributes", f"seen:{attributes}")
-    return {"input": data, **model}
+    headers = {k: v for k, v in context.get_all_request_header(0).items() if k != "host"}
+    return {"input": data, "headers": headers, **model}
 
 
-def output_fn(prediction: dict[str, Any], accept: str) -> str:
-    return json.dumps(prediction)
+def output_fn(prediction: dict[str, Any], accept: str) -> str | Iterator[str]:
+    told = prediction["input"]
+    return parts(told) if "parts" in told else json.dumps(prediction)
+
+
+def parts(told: dict[str, Any]) -> Iterator[str]:
+    for number in range(told["parts"]):
+        if told.get("die_at") == number:
+            os._exit(1)
+        if told.get("fail_at") == number:
+            raise RuntimeError("the model broke in the middle")
+        yield f"part {number};"
+        time.sleep(told.get("pause_s", 0))

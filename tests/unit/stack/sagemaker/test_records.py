@@ -31,7 +31,10 @@ BAD_CONFIGS: list[tuple[dict[str, Any], str]] = [
     ),
     (config("x", variant(), Tags=[{"Key": "aws:x", "Value": ""}]), "are reserved for system use; got aws:x"),
     (config("x", serverless(), VpcConfig={"Subnets": ["s"]}), "VpcConfig cannot be given with ServerlessConfig"),
-    (config("x", variant(), AsyncInferenceConfig={"OutputConfig": {}}), "AsyncInferenceConfig is not emulated"),
+    (
+        config("x", serverless(), AsyncInferenceConfig={"OutputConfig": {}}),
+        "AsyncInferenceConfig cannot be given with ServerlessConfig",
+    ),
     (config("x", variant(), MetricsConfig={"MetricPublishFrequencyInSeconds": 7}), "must be one of 10, 30, 60"),
     (
         config("x", variant(ModelName=None), ExecutionRoleArn="arn:aws:iam::000000000000:role/r"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.stack.sagemaker.model.toolkit import ContractError, Handler
+from workbench.stack.sagemaker.model.toolkit import ContractError, Handler, Reply
 
 ECHO = """
 def model_fn(model_dir): return "M"
@@ -17,6 +17,12 @@ def predict_fn(data, model): return [model, *data]
 def output_fn(prediction, accept): return f"{prediction} {accept}"
 """
 Load = Callable[..., Handler]
+
+
+def whole(reply: Reply) -> bytes:
+    """The body of an answer that is not streamed."""
+    assert isinstance(reply.body, bytes)
+    return reply.body
 
 
 @pytest.fixture
@@ -51,7 +57,7 @@ def load(tmp_path: Path) -> Iterator[Load]:
 def test_types(load: Load, headers: dict[str, str], expected: str) -> None:
     """JSON and CSV arrive as text, the rest as bytes; no Accept, or */*, is the default."""
     reply = load(ECHO).answer(b"{}", headers)
-    assert (reply.status, reply.body.decode()) == (200, expected)
+    assert (reply.status, whole(reply).decode()) == (200, expected)
     assert reply.content_type == expected.rsplit(" ", 1)[1]
 
 
@@ -84,6 +90,21 @@ def transform_fn(model, body, content_type, accept, context):
     assert (reply.body, reply.content_type, reply.headers) == (b"\x89PNG", "image/png", {"X-Seen": "7"})
 
 
+def test_a_generator_is_an_answer_in_parts(load: Load) -> None:
+    """Text, bytes and JSON parts go out as bytes, one at a time; what fails before the first is an HTTP error."""
+    handler = load(
+        ECHO
+        + """
+def output_fn(prediction, accept):
+    yield from (b"a", "b", {"c": 1}) if accept != "text/x" else (1 / 0,)
+"""
+    )
+    reply = handler.answer(b"", {})
+    assert not isinstance(reply.body, bytes)
+    assert list(reply.body) == [b"a", b"b", b'{"c": 1}']
+    assert handler.answer(b"", {"Accept": "text/x"}).status == 500
+
+
 def test_hooks_run_in_order(load: Load) -> None:
     """pre_model_fn runs before model_fn, model_warmup_fn after it with the model."""
     handler = load(
@@ -96,7 +117,7 @@ def model_warmup_fn(model_dir, model): model.append("warm")
 def execution_parameters(): return {"MaxPayloadInMB": 6}
 """
     )
-    assert handler.answer(b"{}", {"Content-Type": "application/json"}).body.startswith(b"[['pre', 'model', 'warm']")
+    assert whole(handler.answer(b"{}", {"Content-Type": "application/json"})).startswith(b"[['pre', 'model', 'warm']")
     assert handler.execution_parameters() == {"MaxPayloadInMB": 6}
 
 

@@ -43,7 +43,10 @@ _JAVA = {
     r"\p{Z}": r"\s",
     r"\p{M}": "",
     r"\uD800\uDC00-\uDBFF\uDFFF": r"\U00010000-\U0010FFFF",
+    r"[\p{Print}]": "[ -~]",
     r"\p{Print}": "[ -~]",
+    r"\p{ASCII}": r"[\x00-\x7f]",
+    r"\z": r"\Z",
 }
 
 

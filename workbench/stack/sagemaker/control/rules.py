@@ -85,7 +85,7 @@ def check_endpoint_config(document: Document) -> None:
     names = [v["VariantName"] for v in variants]
     if repeated := {n for n in names if names.count(n) > 1}:
         raise invalid(f"Variant names must be unique; repeated: {', '.join(sorted(repeated))}.")
-    for name in ("AsyncInferenceConfig", "ExplainerConfig", "ShadowProductionVariants"):
+    for name in ("ExplainerConfig", "ShadowProductionVariants"):
         if document.get(name):
             raise _not_emulated(name)
     if (document.get("DataCaptureConfig") or {}).get("EnableCapture"):
@@ -121,12 +121,14 @@ def _check_serverless(variant: Mapping[str, Any], document: Document) -> None:
     if len(document["ProductionVariants"]) > 1:
         raise invalid("An endpoint configuration with ServerlessConfig can have one production variant only.")
     for member in SERVERLESS_EXCLUDED:
-        if variant.get(member) is not None:
+        # False is no wish: the AWS provider always sends EnableSSMAccess.
+        if variant.get(member) not in (None, False):
             raise invalid(f"{member} cannot be given with ServerlessConfig (production variant {name}).")
     if document.get("VpcConfig"):
         raise invalid("VpcConfig cannot be given with ServerlessConfig.")
-    if document.get("DataCaptureConfig"):
-        raise invalid("DataCaptureConfig cannot be given with ServerlessConfig.")
+    for member in ("DataCaptureConfig", "AsyncInferenceConfig"):
+        if document.get(member):
+            raise invalid(f"{member} cannot be given with ServerlessConfig.")
     if not variant.get("ModelName"):
         raise invalid(f"ModelName is required for production variant {name}.")
     if size["MemorySizeInMB"] not in MEMORY_STEPS_MB:

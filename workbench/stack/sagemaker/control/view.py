@@ -40,8 +40,9 @@ def described(endpoint: Endpoint, running: Running) -> Document:
         seen["LastDeploymentConfig"] = endpoint.deployment_config
     if pending := _pending(endpoint, running):
         seen["PendingDeploymentSummary"] = pending
-    if metrics := endpoint.plan.config.document.get("MetricsConfig"):
-        seen["MetricsConfig"] = metrics
+    for member in ("MetricsConfig", "AsyncInferenceConfig"):
+        if given := endpoint.plan.config.document.get(member):
+            seen[member] = given
     return seen
 
 

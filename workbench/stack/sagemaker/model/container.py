@@ -4,8 +4,9 @@
 `GET /ping` (503 until the model is loaded, then 200), `POST /invocations` and `GET /execution-parameters` (404 unless
 the program defines it). `SAGEMAKER_MODEL_SERVER_WORKERS` predictions run at a time (default 1); more wait their turn.
 With `INFERLANE_MAX_QUEUE_MS` set, what would wait longer is answered 503 with `x-inferlane-busy: 1` (`admission.py`).
-If the model cannot be loaded the process ends with status 1 and the exception is the last line of its log. It ends by
-itself when its standard input reports end of file.
+An answer in parts is sent chunked, each part when the model has made it; when the model fails or the process ends
+before the last one, the connection breaks. If the model cannot be loaded the process ends with status 1 and the
+exception is the last line of its log. It ends by itself when its standard input reports end of file.
 
 The header `X-Inferlane-Slow: factor;ms`, which only the emulator can set, makes one prediction slower while it holds
 its worker: the `slow` fault.
@@ -21,8 +22,9 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from aiohttp import web
@@ -79,17 +81,43 @@ class Server:
     async def _ping(self, _: web.Request) -> web.Response:
         return web.Response(status=200 if self._handler else 503)
 
-    async def _invoke(self, request: web.Request) -> web.Response:
+    async def _invoke(self, request: web.Request) -> web.StreamResponse:
         if self._handler is None:
             return web.Response(status=503, text="the model is still loading")
         body = await request.read()
         if not self._queue.admits(time.monotonic()):
             return web.Response(status=503, text="the queue is full", headers={BUSY_HEADER: "1"})
-        reply = await self._answer(self._handler, body, dict(request.headers))
-        sent = {**reply.headers, "Content-Type": reply.content_type}
-        return web.Response(status=reply.status, body=reply.body, headers=sent)
+        loop = asyncio.get_running_loop()
+        async with self._turn():
+            reply = await loop.run_in_executor(self._workers, _predict, self._handler, body, dict(request.headers))
+            sent = {**reply.headers, "Content-Type": reply.content_type}
+            if isinstance(reply.body, bytes):
+                return web.Response(status=reply.status, body=reply.body, headers=sent)
+            return await self._stream(request, web.StreamResponse(headers=sent), reply.body)
 
-    async def _answer(self, handler: Handler, body: bytes, headers: dict[str, str]) -> Reply:
+    async def _stream(
+        self, request: web.Request, response: web.StreamResponse, parts: Iterator[bytes]
+    ) -> web.StreamResponse:
+        """Send parts as the model makes them; the worker is the model's until the last."""
+        loop = asyncio.get_running_loop()
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        try:
+            while (part := await loop.run_in_executor(self._workers, next, parts, None)) is not None:
+                if part:
+                    await response.write(part)
+            await response.write_eof()
+        except ConnectionError:
+            print("the caller has gone away from a stream", file=sys.stderr)
+        except Exception:  # whatever model code raises in the middle of its answer
+            traceback.print_exc()
+            if request.transport is not None:
+                request.transport.abort()
+        return response
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """A worker of one's own, when there is one."""
         self._queue.waiting += 1
         try:
             await self._turns.acquire()
@@ -97,7 +125,7 @@ class Server:
             self._queue.waiting -= 1
         number = self._queue.begin(time.monotonic())
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._workers, _predict, handler, body, headers)
+            yield
         finally:
             self._queue.end(number, time.monotonic())
             self._turns.release()

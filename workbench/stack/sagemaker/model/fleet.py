@@ -1,4 +1,7 @@
-"""A dedicated variant: as many instances as are wanted, each request to the one with the fewest outstanding.
+"""A dedicated variant: as many instances as are wanted, each request to one of them by the variant's RoutingStrategy.
+
+RANDOM, which is also AWS's default, takes any instance; LEAST_OUTSTANDING_REQUESTS the one with the fewest requests in
+flight (botocore, ProductionVariantRoutingConfig).
 
 An instance that ends or misses its pings is replaced, after a pause that doubles with every start that fails in a row
 (0.5 s to 30 s). Requests wait for nothing here: an instance queues them itself, behind its worker slots.
@@ -8,11 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 
 from workbench.stack.sagemaker.model.lane import Lane, UnavailableError
 from workbench.stack.sagemaker.model.replica import Replica, ReplicaFactory, StartError
 
 log = logging.getLogger(__name__)
+LEAST_OUTSTANDING = "LEAST_OUTSTANDING_REQUESTS"
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
 
@@ -60,6 +65,8 @@ class Fleet(Lane):
 
     async def _obtain(self) -> Replica:
         ready = self.ready
+        if self.planned.variant.routing != LEAST_OUTSTANDING:
+            return random.choice(ready)
         # Among equals take turns, so that idle instances share the load too.
         self._turn += 1
         rotated = ready[self._turn % len(ready) :] + ready[: self._turn % len(ready)]

@@ -8,6 +8,7 @@
 - No Accept, or `*/*`, means `SAGEMAKER_DEFAULT_INVOCATIONS_ACCEPT` (default application/json). JSON and CSV bodies are
   decoded as UTF-8 before `input_fn`; all others stay bytes. The response's content type is the accept, unless the
   function returns `(body, content_type)`.
+- A function that answers with a generator of text or bytes streams: its parts go out as they come.
 - An exception is a 500; one with an integer `status` from 400 to 499 answers with that status and its own text.
 
 Not the toolkit's: no default input, output or predict functions (they would need numpy codecs), and
@@ -20,10 +21,11 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import itertools
 import json
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -42,7 +44,8 @@ class Reply:
     """What goes back over HTTP."""
 
     status: int
-    body: bytes
+    body: bytes | Iterator[bytes]
+    """Whole, or in parts that are made while they are sent; the latter raises whatever the model code raises."""
     content_type: str
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -164,7 +167,15 @@ def _decoded(body: bytes, content_type: str | None) -> str | bytes:
         return body
 
 
-def _encoded(result: object) -> bytes:
+def _encoded(result: object) -> bytes | Iterator[bytes]:
+    if not isinstance(result, Generator):
+        return _part(result)
+    # The first part is awaited here, so that what fails before it is still an HTTP error.
+    first = list(itertools.islice(result, 1))
+    return map(_part, itertools.chain(first, result))
+
+
+def _part(result: object) -> bytes:
     if isinstance(result, bytes | bytearray | memoryview):
         return bytes(result)
     return result.encode("utf-8") if isinstance(result, str) else json.dumps(result).encode("utf-8")

@@ -1,0 +1,120 @@
+"""One request to one container: what it is sent, and what its answer is.
+
+The body goes to the model process untouched, with the headers that the API has for it and no others: neither
+Content-Type nor Accept when the caller gave none. A container that does not answer, in time or at all, has status 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import aiohttp
+
+from workbench.stack.sagemaker.api import wire
+from workbench.stack.sagemaker.api.invocations import Parameters
+from workbench.stack.sagemaker.faults import VariantFaults
+from workbench.stack.sagemaker.model.container import SLOW_HEADER
+from workbench.stack.sagemaker.model.lane import Lane
+from workbench.stack.sagemaker.model.replica import Replica
+
+CUSTOM_ATTRIBUTES = "X-Amzn-SageMaker-Custom-Attributes"
+_SENT = {
+    "ContentType": "Content-Type",
+    "Accept": "Accept",
+    "CustomAttributes": CUSTOM_ATTRIBUTES,
+    "InferenceId": "X-Amzn-SageMaker-Inference-Id",
+}
+"""Parameter -> header of the container's request."""
+INJECTED = b"injected by the errors fault"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswer:
+    """What came from the container. Status 0: it did not answer, and `body` says why."""
+
+    status: int
+    body: bytes
+    content_type: str | None = None
+    custom_attributes: str | None = None
+
+    @property
+    def good(self) -> bool:
+        """Whether it is a prediction."""
+        return 200 <= self.status < 300
+
+
+class BrokenError(Exception):
+    """The container did not answer; the message is what a ModelError says of it."""
+
+    def __init__(self, message: str, *, late: bool) -> None:
+        super().__init__(message)
+        self.late = late
+        """Whether it had no more time to."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """A request, and how long it may take."""
+
+    lane: Lane
+    replica: Replica
+    parameters: Parameters
+    body: bytes | BinaryIO
+    timeout_s: float
+
+    async def answer(self, session: aiohttp.ClientSession, most_bytes: int) -> ModelAnswer:
+        """The whole answer."""
+        if (injected := self.injected()) is not None:
+            return injected
+        try:
+            async with self.open(session) as response:
+                content = await response.read()
+        except BrokenError as error:
+            return ModelAnswer(0, str(error).encode())
+        if len(content) > most_bytes:
+            return ModelAnswer(0, b"The response of container primary is larger than the endpoint allows.")
+        return ModelAnswer(response.status, content, response.headers.get("Content-Type"), attributes(response))
+
+    def injected(self) -> ModelAnswer | None:
+        """The answer that the `errors` fault gives in the container's place."""
+        status = self.lane.faults.error_status(random.uniform(0, 100))
+        return None if status is None else ModelAnswer(status, INJECTED, "text/plain")
+
+    @asynccontextmanager
+    async def open(self, session: aiohttp.ClientSession) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The answer, from its headers on. Whatever breaks it off inside is a `BrokenError`."""
+        headers = {_SENT[name]: value for name, value in self.parameters.items() if name in _SENT}
+        headers |= _slowdown(self.lane.faults)
+        timeout = aiohttp.ClientTimeout(total=self.timeout_s)
+        try:
+            if self.lane.faults.hangs:
+                await self._hang()
+            url = f"{self.replica.url}/invocations"
+            async with session.post(url, data=self.body, headers=headers, timeout=timeout) as response:
+                yield response
+        except TimeoutError as error:
+            raise BrokenError(wire.TIMED_OUT, late=True) from error
+        except (aiohttp.ClientError, OSError) as error:
+            cause = f"The connection to container primary ended before it answered ({type(error).__name__})."
+            raise BrokenError(cause, late=False) from error
+
+    async def _hang(self) -> None:
+        """A container that accepts and does not answer: until the time limit, or until it is gone. Always raises."""
+        async with asyncio.timeout(self.timeout_s):
+            await self.lane.until(lambda: not self.lane.faults.hangs)
+        raise ConnectionResetError
+
+
+def attributes(response: aiohttp.ClientResponse) -> str | None:
+    """The custom attributes that the model has set."""
+    return response.headers.get(CUSTOM_ATTRIBUTES)
+
+
+def _slowdown(faults: VariantFaults) -> dict[str, str]:
+    slow = faults.slowdown
+    return {SLOW_HEADER: f"{slow.factor};{slow.ms}"} if slow else {}

@@ -38,7 +38,7 @@ drill: setup ## the drills: minutes of load on the offline stack
 coverage: setup ## every branch of functions/core is taken by a unit test, or this fails
 	$(BIN)/python -m pytest -q tests/unit/core tests/unit/handlers --cov=functions/core --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
 
-mutation: setup ## change functions/core in thousands of ways, one at a time: a unit test must notice 9 of 10 (minutes)
+mutation: setup ## change functions/core in thousands of ways, one at a time: a test must notice 9 of 10 (15 minutes)
 	$(BIN)/python -m tests.mutation $(ARGS)
 
 bench: setup ## measure decide, the router, cold import and package; writes build/bench/*.json

@@ -1,4 +1,4 @@
-"""InvokeEndpoint: what goes to the model and comes back, and the exact form of every refusal."""
+"""InvokeEndpoint: what goes to the model and comes back. How it fails: `test_error_forms`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from tests.contract.sagemaker.emulator import HTTP, VARIANT, Emulator, eventually
 
@@ -55,31 +54,6 @@ def test_answers_are_not_crossed(emulator: Emulator) -> None:
         assert [a["input"] for a in answers] == bodies
 
 
-@pytest.mark.parametrize(("fail", "status", "text"), [("server", 500, "the model broke"), ("client", 415, "only cats")])
-def test_container_errors(emulator: Emulator, fail: str, status: int, text: str) -> None:
-    """A container's 4xx or 5xx is a ModelError that carries its status and text."""
-    with pytest.raises(ClientError) as caught:
-        emulator.invoke("dedicated", json.dumps({"fail": fail}).encode())
-    response: Any = caught.value.response
-    assert response["ResponseMetadata"]["HTTPStatusCode"] == 424
-    assert response["Error"]["Code"] == "ModelError"
-    assert response["OriginalStatusCode"] == status
-    assert text in response["OriginalMessage"]
-    side = "client" if status < 500 else "server"
-    assert response["Error"]["Message"].startswith(f'Received {side} error ({status}) from primary with message "')
-    assert "/aws/sagemaker/Endpoints/dedicated in account 000000000000" in response["Error"]["Message"]
-    assert response["LogStreamArn"].endswith(":log-group:/aws/sagemaker/Endpoints/dedicated")
-
-
-def test_time_limit(emulator: Emulator) -> None:
-    """A model that takes too long is a ModelError with status 0."""
-    with pytest.raises(ClientError) as caught:
-        emulator.invoke("dedicated", b'{"sleep_s": 2.6}')
-    assert caught.value.response["OriginalStatusCode"] == 0  # type: ignore[typeddict-item]
-    assert "Received server error (0) from primary with message" in caught.value.response["Error"]["Message"]
-    assert "Your invocation timed out" in caught.value.response["Error"]["Message"]
-
-
 def test_over_max_concurrency(emulator: Emulator) -> None:
     """Serverless throttles exactly the requests over MaxConcurrency: HTTP 400, message null."""
     url = f"{emulator.url}/endpoints/serverless/invocations"
@@ -106,35 +80,6 @@ def test_cold_start_and_idle_stop(emulator: Emulator) -> None:
     after = emulator.shown("serverless")
     assert after["starts"] == before["starts"] + 1
     assert len(after["replicas"]) == 1
-
-
-def test_unknown_endpoint(emulator: Emulator) -> None:
-    """An endpoint that does not exist is a ValidationError in the runtime's words."""
-    with pytest.raises(ClientError) as caught:
-        emulator.invoke("none")
-    assert caught.value.response["Error"] == {
-        "Code": "ValidationError",
-        "Message": "Endpoint none of account 000000000000 not found.",
-    }
-
-
-def test_unknown_variant(emulator: Emulator) -> None:
-    """A target variant that does not exist is refused; one that does is used."""
-    assert emulator.invoke("dedicated", TargetVariant=VARIANT)["InvokedProductionVariant"] == VARIANT
-    with pytest.raises(ClientError, match="ValidationError"):
-        emulator.invoke("dedicated", TargetVariant="other")
-
-
-def test_oversize(emulator: Emulator) -> None:
-    """Too large is HTTP 413 with code 413 on a real-time endpoint, and a ValidationError on a serverless one."""
-    with pytest.raises(ClientError) as caught:
-        emulator.invoke("dedicated", b" " * (6 * 1024 * 1024 + 1))
-    assert caught.value.response["Error"] == {"Code": "413", "Message": "HTTP content length exceeded 6291456 bytes."}
-    assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 413
-    with pytest.raises(ClientError) as caught:
-        emulator.invoke("serverless", b" " * (4 * 1024 * 1024 + 1))
-    assert caught.value.response["Error"]["Code"] == "ValidationError"
-    assert caught.value.response["Error"]["Message"].endswith("has oversize body.")
 
 
 def test_largest_body_passes(emulator: Emulator) -> None:

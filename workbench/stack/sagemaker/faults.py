@@ -7,7 +7,7 @@ hang       -                            requests are accepted and not answered (
 slow       ms: n | factor: f            each prediction takes n ms longer, or f times as long, and holds its worker
 stress     cores: x                     a child process of each instance burns x host cores
 throttle   -                            every request gets the platform's throttle (HTTP 400, no text)
-platform   status: 429                  SageMaker itself refuses every request in its own form (403, 429, 500, 503, 530)
+platform   status: 429                  SageMaker itself refuses every request in its own form (403, 429, 500, 502-4, 530)
 reset      -                            the connection is reset once the request has been read
 errors     percent: p, status: 500      that share of requests is answered by the "container" with that status
 

@@ -268,6 +268,7 @@ def _shown_lane(lane: Lane, endpoint: Endpoint) -> dict[str, object]:
                 "pid": r.child.pid,
                 "state": r.state,
                 "in_flight": r.in_flight,
+                "uses": r.uses,
                 "start_s": round(r.start_s, 3),
                 "log": f"{endpoint.name}-{name}-{r.number}.log",
             }

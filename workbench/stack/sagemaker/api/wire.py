@@ -152,11 +152,14 @@ PLATFORM_ERRORS: Mapping[int, tuple[str, str]] = {
         "The resources of the serverless endpoint variant are still being provisioned. Try again later.",
     ),
     500: ("InternalFailure", "An internal failure occurred."),
+    502: ("502", "Bad Gateway"),
     503: ("ServiceUnavailable", "The service is unavailable."),
+    504: ("504", "Gateway Time-out"),
     530: ("InternalDependencyException", "Your request caused an exception with an internal dependency."),
 }
 """SageMaker's own refusals of InvokeEndpoint: status -> code, text. Codes and statuses are botocore's model of the
-runtime (403 is every AWS service's); of the texts only the serverless one has a public source."""
+runtime (403 is every AWS service's; 502 and 504 are a load balancer's, whose code is the status); of the texts only the
+serverless one has a public source."""
 
 
 def platform_error(status: int) -> AwsError:

@@ -22,7 +22,7 @@ from workbench.stack.cloud import CREDENTIALS, REGION, Cloud, current, named_end
 from workbench.stack.deployment import Deployment
 from workbench.stack.faults import Faults
 from workbench.stack.layout import Layout, project_root
-from workbench.stack.processes import StackError, free_port
+from workbench.stack.processes import StackError
 
 MODEL = "moderation"
 PATH = f"/v1/models/{MODEL}/invocations"
@@ -52,7 +52,7 @@ def cloud(layout: Layout) -> Iterator[Cloud]:
     if named_endpoint():
         yield current(layout)
         return
-    record = offline.up(layout, port=free_port(), say=print)
+    record = offline.up(layout, port=0, say=print)
     os.environ["AWS_ENDPOINT_URL"] = record.endpoint_url
     try:
         yield current(layout)

@@ -172,28 +172,6 @@ def ours(folder: Path) -> list[str]:
     return found
 
 
-def test_a_dead_run_is_cleared_and_ports_are_freed(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """kill -9 of the emulator: status says so, `up` starts anew on the same port, `down` frees everything."""
-    folder, port = tmp_path_factory.mktemp("died"), free_port()
-    assert cli("up", "--port", str(port), folder=folder).returncode == 0
-    record = Layout(folder).read_record()
-    assert record is not None
-    victims = {process.name: process.pid for process in record.processes}
-    os.kill(victims["sagemaker"], signal.SIGKILL)
-    os.kill(victims["gateway"], signal.SIGKILL)
-    deadline = time.monotonic() + 5
-    while (done := cli("status", "--json", folder=folder)).returncode == 0 and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert json.loads(done.stdout)["processes"]["sagemaker"] == "dead"
-    assert_one_line_error(cli("deploy", folder=folder), "sagemaker", "died", "inferlane up")
-    again = cli("up", "--port", str(port), "--json", folder=folder)
-    assert again.returncode == 0, again.stderr
-    assert json.loads(again.stdout)["endpoint_url"].endswith(str(port))
-    assert cli("down", folder=folder).returncode == 0
-    assert ours(folder) == []
-    assert port not in listeners()
-
-
 def test_ctrl_c_while_starting_leaves_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
     """An interrupted `up` exits 130 and stops what it had started."""
     folder, port = tmp_path_factory.mktemp("stop"), free_port()

@@ -76,7 +76,10 @@ def current(layout: Layout) -> Cloud:
         if not dead:
             return Cloud(record.endpoint_url, record.cloud_id)
         if named is None:
-            raise StackError(f"the offline stack is broken ({', '.join(dead)} died): `inferlane up` starts it anew")
+            raise StackError(
+                f"the offline stack is broken ({', '.join(dead)} died): `inferlane up` repairs it, `inferlane status` "
+                "says what is lost"
+            )
     if named is None:
         raise StackError("the offline stack is not running: start it with `inferlane up`")
     return Cloud(named, cloud_id=named)

@@ -40,7 +40,13 @@ Model = Annotated[str | None, typer.Option("--model", help="The model; the stack
 
 @app.command()
 def up(
-    port: Port = offline.DEFAULT_PORT,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port",
+            help="Port of the emulated cloud, loopback only; 0 for a free one. If not given: the one it had, or 4566.",
+        ),
+    ] = None,
     time_scale: TimeScale = 1.0,
     metric_period: Annotated[
         int | None,
@@ -53,7 +59,7 @@ def up(
     serverless_idle: Annotated[float, typer.Option(min=0, help="AWS seconds until an idle container stops.")] = 300.0,
     as_json: AsJson = False,
 ) -> None:
-    """Start the offline cloud (MiniStack, the SageMaker emulator, the metric bridge). Running already is fine."""
+    """Start the offline cloud (MiniStack, the SageMaker emulator, the metric bridge), or what of it has died."""
     terminal = Terminal(as_json=as_json)
     pace = offline.Pace(time_scale, metric_period, metric_lag, serverless_idle)
     record = offline.up(Layout.default(), port=port, pace=pace, say=terminal.say)
@@ -72,6 +78,7 @@ def status(as_json: AsJson = False) -> None:
     states = offline.health(record) if record is not None else {}
     healthy = bool(states) and set(states.values()) == {"up"}
     data: dict[str, Any] = {"processes": states, "stacks": {}, "endpoints": [], "faults": []}
+    data["advice"] = offline.advice(layout, record) if record is not None else []
     if healthy or named_endpoint():
         cloud = current(layout)
         data["endpoint_url"] = cloud.endpoint_url
@@ -308,6 +315,7 @@ def _status_text(data: dict[str, Any]) -> str:
     if not data["processes"]:
         return "the offline cloud is not running: inferlane up"
     lines = [f"{name:10} {state}" for name, state in data["processes"].items()]
+    lines += data["advice"]
     lines += [f"cloud      {data['endpoint_url']}"] if "endpoint_url" in data else []
     lines += [f"stack      {name}: {url}" for name, url in data["stacks"].items()]
     lines += [f"endpoint   {e['name']}: {e['state']}" for e in data["endpoints"]]

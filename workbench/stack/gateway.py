@@ -4,10 +4,11 @@ One endpoint for everything, as LocalStack has it: any AWS client that is pointe
 What is ours is told by the protocol alone: the target header of the control planes, SageMaker's runtime paths, and our
 admin paths under `/_inferlane/`. Calls of an HTTP API pass through `environments`, so that a crowd of cold starts does
 not bring the host to a halt. This is the only file that knows MiniStack is MiniStack; of it we use the public ASGI
-app (`ministack.app:app`, the form its own documentation starts) and environment variables, and `service_events` one more
-function.
+app (`ministack.app:app`, the form its own documentation starts) and environment variables, and `service_events` one
+more function.
 
-Run as `python -m workbench.stack.gateway --port 4566 --sagemaker http://127.0.0.1:PORT`.
+Run as `python -m workbench.stack.gateway --port 4566 --sagemaker http://127.0.0.1:PORT`; `offline` hands it a socket
+that listens already (`--fd`), so that nobody else can have its port.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import sys
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -136,14 +138,14 @@ async def _answer(send: Send, status: int, headers: list[tuple[bytes, bytes]], b
     await send({"type": "http.response.body", "body": body})
 
 
-async def _serve(host: str, port: int, sagemaker: str) -> None:
+async def _serve(fd: int, sagemaker: str) -> None:
     from hypercorn.asyncio import serve
     from hypercorn.config import Config
     from ministack.app import app as ministack
 
     gateway = Gateway(admit_services(ministack), sagemaker)
     config = Config()
-    config.bind = [f"{host}:{port}"]
+    config.bind = [f"fd://{fd}"]
     config.keep_alive_timeout = 75
     config.graceful_timeout = 2
     config.loglevel = "WARNING"
@@ -160,15 +162,22 @@ def main() -> None:
     """Serve until SIGTERM or SIGINT."""
     parser = argparse.ArgumentParser(prog="python -m workbench.stack.gateway", description=__doc__)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (loopback by default)")
-    parser.add_argument("--port", type=int, required=True, help="port for every AWS service")
+    parser.add_argument("--port", type=int, default=4566, help="port for every AWS service (default: 4566)")
+    parser.add_argument("--fd", type=int, metavar="N", help="an inherited socket that listens, in place of a port")
     parser.add_argument("--sagemaker", required=True, metavar="URL", help="base URL of the SageMaker emulator")
     options = parser.parse_args()
-    # MiniStack reads these when it is imported; the port goes into the URLs it hands out.
-    os.environ.update(GATEWAY_PORT=str(options.port), BIND_HOST=options.host)
     try:
-        asyncio.run(_serve(options.host, options.port, options.sagemaker))
+        listener = (
+            socket.create_server((options.host, options.port))
+            if options.fd is None
+            else socket.socket(fileno=options.fd)
+        )
+        host, port = listener.getsockname()[:2]
     except OSError as error:
         sys.exit(f"cannot listen on {options.host}:{options.port}: {error.strerror}")
+    # MiniStack reads these when it is imported; the port goes into the URLs it hands out.
+    os.environ.update(GATEWAY_PORT=str(port), BIND_HOST=host)
+    asyncio.run(_serve(listener.detach(), options.sagemaker))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 - `stack.json`: what runs now: cloud id, ports, processes (pid and start time, so a reused pid is never ours)
 - `logs/`: one file a process
 - `tmp/`: the emulators' temporary files
-- `sagemaker/`: extracted model artifacts, logs of the model processes
+- `sagemaker/`: the emulator's state, extracted model artifacts, logs of the model processes
 - `deployments/`: the deployer's state, a folder an endpoint, a file a stack
 """
 
@@ -42,6 +42,8 @@ class StackRecord:
     endpoint_url: str
     sagemaker_url: str
     processes: tuple[ProcessRecord, ...]
+    sagemaker_options: tuple[str, ...] = ()
+    """What the emulator was started with, besides its port and its folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class Layout:
             if data.pop("schema") != SCHEMA:
                 return None
             data["processes"] = tuple(ProcessRecord(**each) for each in data["processes"])
+            data["sagemaker_options"] = tuple(data.get("sagemaker_options", ()))
             return StackRecord(**data)
         except (FileNotFoundError, json.JSONDecodeError, KeyError, TypeError):
             return None

@@ -27,8 +27,10 @@ class StackError(UserError):
     """Something the user can act on; the message is one line, with the way out."""
 
 
-def spawn(name: str, command: list[str], *, log: Path, env: Mapping[str, str], cwd: Path) -> ProcessRecord:
-    """Start a background process in its own session, output appended to `log`."""
+def spawn(
+    name: str, command: list[str], *, log: Path, env: Mapping[str, str], cwd: Path, keep: Iterable[socket.socket] = ()
+) -> ProcessRecord:
+    """Start a background process in its own session, output appended to `log`. It inherits the sockets in `keep`."""
     with log.open("ab") as output:
         process = subprocess.Popen(  # noqa: S603 - our own modules, no shell
             command,
@@ -38,6 +40,7 @@ def spawn(name: str, command: list[str], *, log: Path, env: Mapping[str, str], c
             env=dict(env),
             cwd=cwd,
             start_new_session=True,
+            pass_fds=[each.fileno() for each in keep],
         )
     return ProcessRecord(name, process.pid, psutil.Process(process.pid).create_time())
 
@@ -97,16 +100,36 @@ def last_line(log: Path) -> str:
     return lines[-1] if lines else "it printed nothing"
 
 
-def require_free(host: str, port: int) -> None:
-    """Raise `StackError` when the port is taken, naming who has it where the system tells."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def stop_marked(name: str, value: str, grace_s: float = STOP_GRACE_S) -> list[int]:
+    """Stop every process of this user whose environment has that variable, this one apart: what killed parents left.
+
+    Returns their pids.
+    """
+    left = [process for process in psutil.process_iter() if _is_marked(process, name, value)]
+    for process in left:
+        _signal(process.terminate)
+    _, stubborn = psutil.wait_procs(left, timeout=grace_s)
+    for process in stubborn:
+        _signal(process.kill)
+    psutil.wait_procs(stubborn, timeout=2.0)
+    return [process.pid for process in left]
+
+
+def listen(host: str, port: int, patience_s: float = 0.0) -> socket.socket:
+    """A listening socket for a process that will inherit it, so that its port is its own from now on; 0 is a free one.
+
+    Raises `StackError` when the port is still taken after `patience_s`, naming who has it where the system tells.
+    """
+    deadline = time.monotonic() + patience_s
+    while True:
         try:
-            probe.bind((host, port))
+            return socket.create_server((host, port))
         except OSError as error:
-            raise StackError(
-                f"port {port} is in use{_owner(port)}: stop that program, or choose another port with --port"
-            ) from error
+            if time.monotonic() >= deadline:
+                raise StackError(
+                    f"port {port} is in use{_owner(port)}: stop that program, or choose another port with --port"
+                ) from error
+        time.sleep(0.05)
 
 
 def free_port(host: str = "127.0.0.1") -> int:
@@ -129,6 +152,14 @@ def _owner(port: int) -> str:
         if pid and psutil.pid_exists(pid) and pid != os.getpid()
     ]
     return f" ({'; '.join(names)})" if names else ""
+
+
+def _is_marked(process: psutil.Process, name: str, value: str) -> bool:
+    try:
+        mine = process.uids().real == os.getuid() and process.pid != os.getpid()
+        return mine and process.status() != psutil.STATUS_ZOMBIE and process.environ().get(name) == value
+    except (psutil.Error, OSError):  # it ended, or it may not be looked at: none of ours
+        return False
 
 
 def _children(process: psutil.Process) -> list[psutil.Process]:

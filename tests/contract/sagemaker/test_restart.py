@@ -68,14 +68,13 @@ def code_of(emulator: Emulator, endpoint: str) -> str:
     return "OK"
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_everything_comes_back(aws: Aws, tmp_path: Path, number: signal.Signals) -> None:
-    """Killed or stopped, the next one serves the same endpoints with the same counts; the cut-off job says why."""
+def test_everything_comes_back(aws: Aws, tmp_path: Path) -> None:
+    """Killed, the next one serves the same endpoints with the same counts; the cut-off job says why."""
     first = inhabited(tmp_path, aws)
     before = first.sagemaker.describe_endpoint(EndpointName="dedicated")
     policies = first.autoscaling.describe_scaling_policies(ServiceNamespace="sagemaker")["ScalingPolicies"]
     children = first.children()
-    first.stop(number)
+    first.stop(signal.SIGKILL)
     _, alive = psutil.wait_procs(children, timeout=5)
     assert alive == []
 
@@ -103,7 +102,7 @@ def test_everything_comes_back(aws: Aws, tmp_path: Path, number: signal.Signals)
 
 
 def test_what_cannot_start_again_says_why(aws: Aws, tmp_path: Path) -> None:
-    """An endpoint whose model data is gone is Failed with the reason; the others are there."""
+    """Stopped and started: an endpoint whose model data is gone is Failed with the reason; the others are there."""
     aws.s3.put_object(
         Bucket=BUCKET, Key="gone.tar.gz", Body=aws.s3.get_object(Bucket=BUCKET, Key="model.tar.gz")["Body"].read()
     )
@@ -112,7 +111,7 @@ def test_what_cannot_start_again_says_why(aws: Aws, tmp_path: Path) -> None:
     first.endpoint("gone", first.config("gone", first.model("gone", f"s3://{BUCKET}/gone.tar.gz")))
     for name in ("stays", "gone"):
         first.settled(name)
-    first.stop(signal.SIGKILL)
+    first.stop()
     aws.s3.delete_object(Bucket=BUCKET, Key="gone.tar.gz")
     again = Emulator.start(tmp_path / "state", aws.url)
     try:

@@ -10,7 +10,7 @@ import pytest
 
 from workbench.stack.cloud import current, offline_environment
 from workbench.stack.layout import Layout, ProcessRecord, StackRecord
-from workbench.stack.processes import StackError, find, require_free
+from workbench.stack.processes import StackError, find, listen
 
 
 def test_no_identity_of_a_real_account_is_inherited() -> None:
@@ -101,7 +101,7 @@ def test_a_used_port_names_the_way_out() -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(StackError, match=rf"port {port} is in use.*--port"):
-            require_free("127.0.0.1", port)
+            listen("127.0.0.1", port)
 
 
 def test_a_ctrl_c_waits_until_the_started_process_is_written_down() -> None:

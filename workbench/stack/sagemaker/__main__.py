@@ -1,58 +1,101 @@
 """Run the emulator: `python -m workbench.stack.sagemaker --port 8181 --state-dir .inferlane/sagemaker`.
 
-Prints `ready http://HOST:PORT` when it listens. SIGTERM and SIGINT stop all model processes and end it with status 0;
-if it is killed, the model processes end by themselves. The AWS services it uses (S3 for model archives, CloudWatch for
-metrics) are found through the SDK's standard variables, such as AWS_ENDPOINT_URL.
+Prints `ready http://HOST:PORT` when it listens (with --json an object with `url`, `pid` and `state_dir`). SIGTERM and
+SIGINT stop all model processes and end it with status 0; if it is killed, the model processes end by themselves. The
+AWS services it uses (S3 for model archives, CloudWatch for metrics) are found through the SDK's standard variables,
+such as AWS_ENDPOINT_URL.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import logging
 import math
 import os
 import signal
 import socket
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from aiohttp import web
 
+from workbench.errors import UserError
 from workbench.stack.sagemaker.control.quotas import PROFILES, QuotaError, Quotas
 from workbench.stack.sagemaker.journal import JournalError
 from workbench.stack.sagemaker.server import Server
 from workbench.stack.sagemaker.settings import Settings
 
+PROGRAM = "python -m workbench.stack.sagemaker"
+
+
+class UnusableError(UserError):
+    """The emulator cannot start; the message is one line, with the way out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A parsed command line."""
+
+    settings: Settings
+    fd: int | None
+    """An inherited socket that listens, in place of host and port."""
+    as_json: bool
+
 
 def main() -> None:
     """Parse, serve, end."""
-    settings = parse(sys.argv[1:])
+    try:
+        run(sys.argv[1:])
+    except UnusableError as error:
+        sys.exit(str(error))
+
+
+def run(arguments: list[str], prog: str = PROGRAM, state_dir: Path | None = None) -> None:
+    """Serve until a signal; `state_dir` is where --state-dir is not given. Raises `UnusableError`."""
+    command = parse(arguments, prog, state_dir)
+    settings = command.settings
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("botocore").setLevel(logging.WARNING)
+    listener = _listener(command)
     try:
-        listener = socket.create_server((settings.host, settings.port))
+        asyncio.run(serve(settings, listener, as_json=command.as_json))
+    except JournalError as error:
+        raise UnusableError(str(error)) from error
+    except OSError as error:
+        raise UnusableError(f"cannot use --state-dir {settings.state_dir}: {error}") from error
+
+
+def _listener(command: Command) -> socket.socket:
+    host, port = command.settings.host, command.settings.port
+    try:
+        return socket.create_server((host, port)) if command.fd is None else socket.socket(fileno=command.fd)
     except OSError as error:
         cause = os.strerror(error.errno or 0)
-        sys.exit(f"cannot listen on {settings.host}:{settings.port}: {cause}; choose another --port")
-    try:
-        asyncio.run(serve(settings, listener))
-    except JournalError as error:
-        sys.exit(str(error))
-    except OSError as error:
-        sys.exit(f"cannot use --state-dir {settings.state_dir}: {error}")
+        raise UnusableError(f"cannot listen on {host}:{port}: {cause}; choose another --port") from error
 
 
-def parse(arguments: list[str]) -> Settings:
+def parse(arguments: list[str], prog: str = PROGRAM, state_dir: Path | None = None) -> Command:
     """The command line as settings."""
     defaults = Settings(state_dir=Path())
     parser = argparse.ArgumentParser(
-        prog="python -m workbench.stack.sagemaker",
+        prog=prog,
         description="An offline SageMaker: control plane, runtime and real model processes, on one loopback port.",
     )
+    parser.add_argument("--json", dest="as_json", action="store_true", help="say that it is ready as one JSON object")
     parser.add_argument("--host", default=defaults.host, help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=defaults.port, help="port, 0 for a free one (default: %(default)s)")
-    parser.add_argument("--state-dir", type=Path, required=True, help="folder for extracted models and logs")
+    parser.add_argument("--fd", type=int, metavar="N", help="an inherited socket that listens, in place of a port")
+    where = "" if state_dir is None else " (default: %(default)s)"
+    parser.add_argument(
+        "--state-dir",
+        type=Path,
+        required=state_dir is None,
+        default=state_dir,
+        help=f"folder for what survives its end, extracted models and logs{where}",
+    )
     parser.add_argument("--region", default=defaults.region, help="region in ARNs (default: %(default)s)")
     parser.add_argument("--account", default=defaults.account, help="account in ARNs (default: %(default)s)")
     parser.add_argument(
@@ -90,7 +133,9 @@ def parse(arguments: list[str]) -> Settings:
         may_be_zero, value = name in _MAY_BE_ZERO, getattr(parsed, name)
         if not 0 <= value < math.inf or (value == 0 and not may_be_zero):
             parser.error(f"{option} must be {'zero or more' if may_be_zero else 'above zero'}; got {value}")
-    return Settings(**vars(parsed) | {"state_dir": parsed.state_dir.resolve(), "quotas": tuple(parsed.quotas)})
+    given = vars(parsed) | {"state_dir": parsed.state_dir.resolve(), "quotas": tuple(parsed.quotas)}
+    fd, as_json = given.pop("fd"), given.pop("as_json")
+    return Command(Settings(**given), fd, as_json)
 
 
 def _quota(argument: str) -> tuple[str, int]:
@@ -173,8 +218,8 @@ _MAY_BE_ZERO = {
 }  # fmt: skip
 
 
-async def serve(settings: Settings, listener: socket.socket) -> None:
-    """Serve until a signal."""
+async def serve(settings: Settings, listener: socket.socket, *, as_json: bool) -> None:
+    """Serve until a signal. Raises `JournalError`, or `OSError` where the state folder cannot be used."""
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
@@ -182,7 +227,9 @@ async def serve(settings: Settings, listener: socket.socket) -> None:
     await runner.setup()
     await web.SockSite(runner, listener).start()
     host, port = listener.getsockname()[:2]
-    print(f"ready http://{host}:{port}", flush=True)
+    url = f"http://{host}:{port}"
+    shown = {"url": url, "pid": os.getpid(), "state_dir": str(settings.state_dir)}
+    print(json.dumps(shown) if as_json else f"ready {url}", flush=True)
     await stopping.wait()
     await runner.cleanup()
 

@@ -44,7 +44,7 @@ def test_a_scale_is_a_finite_number_above_zero(scale: float, capsys: pytest.Capt
 
 def test_waits_are_real_and_short() -> None:
     """A sleep of a minute ends within a real second at a scale of 1,000, and so does a time-out."""
-    clock = parse(["--state-dir", ".", "--time-scale", "1000"]).clock
+    clock = parse(["--state-dir", ".", "--time-scale", "1000"]).settings.clock
 
     async def waits() -> None:
         await clock.sleep(60)

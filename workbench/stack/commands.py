@@ -195,6 +195,36 @@ def fault_stress(
     _inject("stress", lane, model, stack, as_json, cores=cores, seconds=seconds)
 
 
+@fault.command("ping")
+def fault_ping(lane: Lane = "dedicated", model: Model = None, stack: Stack = "local", as_json: AsJson = False) -> None:
+    """Let every health check of a lane fail: what runs is replaced, and nothing new becomes healthy."""
+    _inject("ping", lane, model, stack, as_json)
+
+
+@fault.command("disk")
+def fault_disk(lane: Lane = "dedicated", model: Model = None, stack: Stack = "local", as_json: AsJson = False) -> None:
+    """Fill the disks of a lane: model code cannot write, new instances cannot extract their model."""
+    _inject("disk", lane, model, stack, as_json)
+
+
+@fault.command("memory")
+def fault_memory(
+    percent: Annotated[float, typer.Option(help="Share of requests that run out of memory.")] = 100.0,
+    lane: Lane = "dedicated",
+    model: Model = None,
+    stack: Stack = "local",
+    as_json: AsJson = False,
+) -> None:
+    """Let containers of a lane run out of memory: each is killed in the middle of a prediction and replaced."""
+    _inject("memory", lane, model, stack, as_json, percent=percent)
+
+
+@fault.command("deny")
+def fault_deny(lane: Lane = "dedicated", model: Model = None, stack: Stack = "local", as_json: AsJson = False) -> None:
+    """Answer every request of a lane with IAM's AccessDeniedException."""
+    _inject("deny", lane, model, stack, as_json)
+
+
 @fault.command("throttle")
 def fault_throttle(
     lane: Lane = "serverless", model: Model = None, stack: Stack = "local", as_json: AsJson = False

@@ -13,8 +13,6 @@ import urllib3
 from workbench.stack.cloud import Cloud
 from workbench.stack.processes import StackError
 
-KINDS = ("kill", "hang", "slow", "stress", "throttle", "platform", "reset", "errors")
-
 
 class Faults:
     """The faults of one cloud."""
@@ -24,7 +22,7 @@ class Faults:
         self._http = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(connect=2, read=10))
 
     def inject(self, endpoint: str, kind: str, params: Mapping[str, float] | None = None) -> Mapping[str, Any]:
-        """Start a fault of one of `KINDS` on an endpoint; returns it with its id."""
+        """Start a fault on an endpoint; kinds and params: `sagemaker/faults.py`. Returns it with its id."""
         body = {"endpoint": endpoint, "kind": kind, "params": dict(params or {})}
         fault: Mapping[str, Any] = self._call("POST", "/faults", body)
         return fault

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
 
-from tests.contract.sagemaker.emulator import HTTP, Emulator, eventually
+from tests.contract.sagemaker.emulator import HTTP, Aws, Emulator, eventually
+from tests.contract.sagemaker.test_metrics import HARDWARE, INFERENCE, points
 from workbench.stack.sagemaker.api.wire import PLATFORM_ERRORS
 
 
@@ -119,6 +123,87 @@ def test_platform(emulator: Emulator, endpoint: str, status: int) -> None:
     assert response["Error"]["Code"] == PLATFORM_ERRORS[status][0]
     assert response["ResponseMetadata"]["HTTPStatusCode"] == status
     assert "OriginalStatusCode" not in response
+
+
+@pytest.mark.parametrize("endpoint", ["dedicated", "serverless"])
+def test_deny(emulator: Emulator, endpoint: str) -> None:
+    """Denied is IAM's own refusal, with the action and the endpoint's ARN, and no container behind it."""
+    emulator.fault(endpoint, "deny")
+    with pytest.raises(ClientError) as caught:
+        emulator.invoke(endpoint)
+    error, meta = caught.value.response["Error"], caught.value.response["ResponseMetadata"]
+    assert (error["Code"], meta["HTTPStatusCode"]) == ("AccessDeniedException", 403)
+    arn = f"arn:aws:sagemaker:us-east-1:000000000000:endpoint/{endpoint}"
+    assert f"not authorized to perform: sagemaker:InvokeEndpoint on resource: {arn}" in error["Message"]
+
+
+@pytest.mark.fidelity(
+    "containers",
+    "An instance whose /ping fails is replaced; one that never answers it does not come into service",
+    source="developer guide: your-algorithms-inference-code (health checks); aws/sagemaker-python-sdk#1554",
+)
+def test_failing_pings(emulator: Emulator) -> None:
+    """What runs is given up, what is started does not become healthy; cleared, all is well."""
+    before = {r["pid"] for r in emulator.shown("dedicated")["replicas"]}
+    fault = emulator.fault("dedicated", "ping")
+    eventually(lambda: code_of(emulator, "dedicated") == "ServiceUnavailable")
+    eventually(lambda: emulator.shown("dedicated")["replicas"] == [])
+    emulator.admin("DELETE", f"/faults/{fault}")
+    eventually(lambda: len(emulator.shown("dedicated")["replicas"]) == 2, 15)
+    assert not before & {r["pid"] for r in emulator.shown("dedicated")["replicas"]}
+    assert code_of(emulator, "dedicated") == "OK"
+
+
+@pytest.mark.fidelity(
+    "containers",
+    "A container that dies in the middle of a request is a ModelError with status 0 and the service's advice on "
+    "memory; it counts as a model error and is replaced",
+    source="aws/amazon-sagemaker-examples#2815, #3089",
+)
+def test_out_of_memory(emulator: Emulator, aws: Aws) -> None:
+    """The process is killed for real; the caller sees why in SageMaker's words, CloudWatch a model error."""
+    before = {r["pid"] for r in emulator.shown("dedicated")["replicas"]}
+    fault = emulator.fault("dedicated", "memory")
+    with pytest.raises(ClientError) as caught:
+        emulator.invoke("dedicated")
+    response: Any = caught.value.response
+    assert (response["Error"]["Code"], response["OriginalStatusCode"]) == ("ModelError", 0)
+    assert response["OriginalMessage"].startswith("Amazon SageMaker could not get a response from the dedicated")
+    eventually(lambda: len(before & {r["pid"] for r in emulator.shown("dedicated")["replicas"]}) == 1)
+    emulator.admin("DELETE", f"/faults/{fault}")
+    eventually(lambda: len(emulator.shown("dedicated")["replicas"]) == 2)
+    assert code_of(emulator, "dedicated") == "OK"
+    eventually(lambda: 1.0 in points(aws, "dedicated", INFERENCE, "InvocationModelErrors", "Maximum", "None"))
+
+
+def test_out_of_memory_now_and_then(emulator: Emulator) -> None:
+    """A share of none is nobody."""
+    emulator.fault("dedicated", "memory", percent=0)
+    assert {code_of(emulator, "dedicated") for _ in range(5)} == {"OK"}
+
+
+@pytest.mark.fidelity(
+    "containers",
+    "A full disk fails what the model writes, and keeps new instances from extracting their model data",
+    source="FACTS: aws/sagemaker-python-sdk#4665; triton-inference-server/server#5869",
+)
+def test_full_disk(emulator: Emulator, aws: Aws, tmp_path: Path) -> None:
+    """Writing gives ENOSPC in model code, reading goes on, DiskUtilization is 100 %, no further instance starts."""
+    body = json.dumps({"write": str(tmp_path / "cache")}).encode()
+    emulator.invoke("dedicated", body)
+    fault = emulator.fault("dedicated", "disk")
+    with pytest.raises(ClientError) as caught:
+        emulator.invoke("dedicated", body)
+    response: Any = caught.value.response
+    assert response["OriginalStatusCode"] == 500
+    assert "[Errno 28] No space left on device" in response["OriginalMessage"]
+    assert code_of(emulator, "dedicated") == "OK"
+    os.kill(emulator.shown("dedicated")["replicas"][0]["pid"], signal.SIGKILL)
+    eventually(lambda: points(aws, "dedicated", HARDWARE, "DiskUtilization", "Minimum", "Percent")[-1:] == [100.0])
+    assert len(emulator.shown("dedicated")["replicas"]) == 1
+    emulator.admin("DELETE", f"/faults/{fault}")
+    eventually(lambda: len(emulator.shown("dedicated")["replicas"]) == 2, 15)
+    emulator.invoke("dedicated", body)
 
 
 def test_reset(emulator: Emulator) -> None:

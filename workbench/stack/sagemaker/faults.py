@@ -6,8 +6,15 @@ hang       -                            requests are accepted and not answered (
                                         of the fault breaks them off, as the container's restart would
 slow       ms: n | factor: f            each prediction takes n ms longer, or f times as long, and holds its worker
 stress     cores: x                     a child process of each instance burns x host cores
+ping       -                            health checks fail: what runs is replaced, and nothing new becomes healthy
+disk       -                            the disk is full: files that model code makes or opens to write are refused with
+                                        ENOSPC, a new instance or container cannot extract its model data
+memory     percent: p                   that share of predictions (all, unless said) runs out of memory: the container
+                                        is killed in the middle of it, as the kernel does, and started again
 throttle   -                            every request gets the platform's throttle (HTTP 400, no text)
-platform   status: 429                  SageMaker itself refuses every request in its own form (403, 429, 500, 502-4, 530)
+deny       -                            the caller may not: every request gets AccessDeniedException (HTTP 403)
+platform   status: 429                  SageMaker itself refuses every request in its own form (403, 429, 500, 502, 503,
+                                        504, 530)
 reset      -                            the connection is reset once the request has been read
 errors     percent: p, status: 500      that share of requests is answered by the "container" with that status
 
@@ -29,12 +36,17 @@ _PARAMS: dict[str, dict[str, tuple[float, float]]] = {
     "hang": {},
     "slow": {"ms": (0, 600_000), "factor": (1, 10_000)},
     "stress": {"cores": (0.01, 1024)},
+    "ping": {},
+    "disk": {},
+    "memory": {"percent": (0, 100)},
     "throttle": {},
+    "deny": {},
     "platform": {"status": (400, 599)},
     "reset": {},
     "errors": {"percent": (0, 100), "status": (400, 599)},
 }
 """Kind -> parameter -> least and greatest value."""
+KINDS = tuple(_PARAMS)
 _SECONDS = (0.001, 86_400.0)
 
 
@@ -133,6 +145,25 @@ class VariantFaults:
     def throttles(self) -> bool:
         """Requests are throttled."""
         return bool(self._of("throttle"))
+
+    @property
+    def fails_pings(self) -> bool:
+        """Health checks fail."""
+        return bool(self._of("ping"))
+
+    @property
+    def disk_full(self) -> bool:
+        """Nothing can be written."""
+        return bool(self._of("disk"))
+
+    def out_of_memory(self, draw: float) -> bool:
+        """Whether this prediction is killed; `draw` is uniform in [0, 100)."""
+        return any(draw < fault.params.get("percent", 100.0) for fault in self._of("memory"))
+
+    @property
+    def denies(self) -> bool:
+        """Callers are not authorized."""
+        return bool(self._of("deny"))
 
     @property
     def refusal(self) -> int | None:

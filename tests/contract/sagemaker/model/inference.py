@@ -32,6 +32,9 @@ def predict_fn(data: dict[str, Any], model: dict[str, Any], context: Any) -> dic
     time.sleep(data.get("sleep_s", 0))
     if data.get("fail") == "server":
         raise RuntimeError("the model broke")
+    if "write" in data:
+        with open(data["write"], "w") as file:
+            file.write("x")
     if data.get("fail") == "client":
         raise CallerError("only cats are understood")
     attributes = context.get_request_header(0, "X-Amzn-SageMaker-Custom-Attributes")

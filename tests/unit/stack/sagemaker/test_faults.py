@@ -57,6 +57,21 @@ def test_platform_and_reset() -> None:
     assert table.view("e", "A").refusal == 503
 
 
+def test_faults_of_containers() -> None:
+    """Health checks, disk and access hold while asked for; memory takes a share of the predictions, all unless said."""
+    table = FaultTable()
+    view = table.view("e", "A")
+    assert (view.fails_pings, view.disk_full, view.denies, view.out_of_memory(0.0)) == (False, False, False, False)
+    for kind in ("ping", "disk", "deny"):
+        add(table, kind)
+    share = add(table, "memory", percent=20)
+    assert (view.fails_pings, view.disk_full, view.denies) == (True, True, True)
+    assert (view.out_of_memory(19.9), view.out_of_memory(20.0)) == (True, False)
+    table.remove(share)
+    add(table, "memory", "A")
+    assert (view.out_of_memory(99.9), table.view("e", "B").out_of_memory(0.0)) == (True, False)
+
+
 def test_listing_and_removal() -> None:
     """Faults are shown as they were asked for, end by id or with their endpoint, and ids are not reused."""
     table = FaultTable()
@@ -88,7 +103,7 @@ def test_listing_and_removal() -> None:
         ({"endpoint": "e", "kind": "slow", "params": {"seconds": 1}}, "slow needs ms or factor"),
         ({"endpoint": "e", "kind": "stress"}, "stress needs cores"),
         ({"endpoint": "e", "kind": "platform"}, "platform needs status"),
-        ({"endpoint": "e", "kind": "platform", "params": {"status": 400}}, "one of 403, 429, 500, 503, 530 (400: use"),
+        ({"endpoint": "e", "kind": "platform", "params": {"status": 400}}, "502, 503, 504, 530 (400: use throttle)"),
         ({"endpoint": "e", "kind": "reset", "params": {"status": 500}}, "reset has no parameter 'status'"),
         ({"endpoint": "e", "kind": "errors", "params": {"percent": 101}}, "percent must be a number from 0 to 100"),
     ],

@@ -168,6 +168,17 @@ def platform_error(status: int) -> AwsError:
     return AwsError(code, text, status)
 
 
+def denied(region: str, account: str, endpoint: str) -> AwsError:
+    """What IAM answers to whom no policy allows the call."""
+    return AwsError(
+        "AccessDeniedException",
+        f"User: arn:aws:iam::{account}:root is not authorized to perform: sagemaker:InvokeEndpoint on resource: "
+        f"arn:aws:sagemaker:{region}:{account}:endpoint/{endpoint.lower()} because no identity-based policy allows the "
+        "sagemaker:InvokeEndpoint action",
+        403,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class LogPlace:
     """Where AWS would keep an endpoint's logs; error texts point there."""
@@ -194,6 +205,15 @@ TIMED_OUT = (
     "each container in Amazon CloudWatch, resolve the issue, and try again."
 )
 """aws/sagemaker-python-sdk#1119."""
+
+
+def no_response(endpoint: str) -> str:
+    """Of a container whose connection ends before it has answered: aws/amazon-sagemaker-examples#2815 and #3089."""
+    return (
+        f"Amazon SageMaker could not get a response from the {endpoint} endpoint. This can occur when CPU or memory "
+        "utilization is high. To check your utilization, see Amazon CloudWatch. To fix this problem, use an instance "
+        "type with more CPU capacity or memory."
+    )
 
 
 def model_error(status: int, text: str, place: LogPlace, id_: str) -> Answer:

@@ -14,7 +14,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -148,7 +148,10 @@ class Telemetry:
         size = points.Size(kind.vcpus, kind.memory_mib, kind.gpus, variant.volume_gb * 1024**3)
         for replica in lane.replicas:
             if replica.child.pid in usage:
-                seen = points.instance_points(self._seen(replica, usage, at), size, self.settings.cores_per_instance)
+                instance = self._seen(replica, usage, at)
+                if lane.faults.disk_full:
+                    instance = replace(instance, disk_bytes=size.disk_bytes)
+                seen = points.instance_points(instance, size, self.settings.cores_per_instance)
                 self._add(endpoint, variant.name, seen, replica.id)
         if "AsyncInferenceConfig" not in config.document:
             how = frequency(config.document)

@@ -8,8 +8,9 @@ An answer in parts is sent chunked, each part when the model has made it; when t
 before the last one, the connection breaks. If the model cannot be loaded the process ends with status 1 and the
 exception is the last line of its log. It ends by itself when its standard input reports end of file.
 
-The header `X-Inferlane-Slow: factor;ms`, which only the emulator can set, makes one prediction slower while it holds
-its worker: the `slow` fault.
+Headers that only the emulator can set carry faults: `X-Inferlane-Slow: factor;ms` makes one prediction slower while it
+holds its worker, `X-Inferlane-Disk` fills the disk (`disk.py`) for as long as requests come with it, and with
+`X-Inferlane-Memory` the process is killed in the middle of the prediction.
 """
 
 from __future__ import annotations
@@ -29,11 +30,13 @@ from pathlib import Path
 
 from aiohttp import web
 
-from workbench.stack.sagemaker.model import admission
+from workbench.stack.sagemaker.model import admission, disk
 from workbench.stack.sagemaker.model.child import end_with_parent
 from workbench.stack.sagemaker.model.toolkit import ContractError, Handler, Reply
 
 SLOW_HEADER = "X-Inferlane-Slow"
+DISK_HEADER = "X-Inferlane-Disk"
+MEMORY_HEADER = "X-Inferlane-Memory"
 BUSY_HEADER = "x-inferlane-busy"
 HOST = "127.0.0.1"
 LARGEST_BODY = 1 << 30
@@ -137,6 +140,9 @@ class Server:
 
 def _predict(handler: Handler, body: bytes, headers: dict[str, str]) -> Reply:
     slow = headers.pop(SLOW_HEADER, None)
+    disk.fill(headers.pop(DISK_HEADER, None) is not None)
+    if headers.pop(MEMORY_HEADER, None):
+        os.kill(os.getpid(), signal.SIGKILL)
     started = time.perf_counter()
     reply = handler.answer(body, headers)
     if slow:

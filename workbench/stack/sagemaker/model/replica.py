@@ -144,6 +144,8 @@ class ReplicaFactory:
                 f"The model of production variant {self.planned.variant.name} has no model data. Images are not pulled "
                 "here: the code to run comes from the model archive (ModelDataUrl)."
             )
+        if self.faults.disk_full:
+            raise StartError(f'Failed to extract model data of "{url}": [Errno 28] No space left on device')
         try:
             async with asyncio.timeout(self.planned.variant.download_timeout_s):
                 artifact = await self.host.artifacts.fetch(url, self.planned.container.data_kind)
@@ -247,6 +249,8 @@ class ReplicaFactory:
         )
 
     async def _ping(self, url: str) -> bool:
+        if self.faults.fails_pings:
+            return False
         timeout = aiohttp.ClientTimeout(total=self.host.settings.ping_timeout_s)
         with contextlib.suppress(aiohttp.ClientError, TimeoutError, OSError):
             async with self.host.session.get(f"{url}/ping", timeout=timeout) as response:

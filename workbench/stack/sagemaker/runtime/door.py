@@ -130,5 +130,8 @@ def pass_faults(lane: Lane) -> None:
     """Faults with which the platform itself answers. Raises `ResetError` or `AwsError`."""
     if lane.faults.resets:
         raise ResetError
+    if lane.faults.denies:
+        settings = lane.factory.host.settings
+        raise wire.denied(settings.region, settings.account, lane.factory.endpoint)
     if (status := lane.faults.refusal) is not None:
         raise wire.platform_error(status)

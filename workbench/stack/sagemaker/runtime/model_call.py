@@ -18,7 +18,7 @@ import aiohttp
 from workbench.stack.sagemaker.api import wire
 from workbench.stack.sagemaker.api.invocations import Parameters
 from workbench.stack.sagemaker.faults import VariantFaults
-from workbench.stack.sagemaker.model.container import SLOW_HEADER
+from workbench.stack.sagemaker.model.container import DISK_HEADER, MEMORY_HEADER, SLOW_HEADER
 from workbench.stack.sagemaker.model.lane import Lane
 from workbench.stack.sagemaker.model.replica import Replica
 
@@ -89,7 +89,7 @@ class ModelCall:
     async def open(self, session: aiohttp.ClientSession) -> AsyncIterator[aiohttp.ClientResponse]:
         """The answer, from its headers on. Whatever breaks it off inside is a `BrokenError`."""
         headers = {_SENT[name]: value for name, value in self.parameters.items() if name in _SENT}
-        headers |= _slowdown(self.lane.faults)
+        headers |= _orders(self.lane.faults)
         timeout = aiohttp.ClientTimeout(total=self.timeout_s)
         try:
             if self.lane.faults.hangs:
@@ -100,8 +100,7 @@ class ModelCall:
         except TimeoutError as error:
             raise BrokenError(wire.TIMED_OUT, late=True) from error
         except (aiohttp.ClientError, OSError) as error:
-            cause = f"The connection to container primary ended before it answered ({type(error).__name__})."
-            raise BrokenError(cause, late=False) from error
+            raise BrokenError(wire.no_response(self.lane.factory.endpoint), late=False) from error
 
     async def _hang(self) -> None:
         """A container that accepts and does not answer: until the time limit, or until it is gone. Always raises."""
@@ -115,6 +114,13 @@ def attributes(response: aiohttp.ClientResponse) -> str | None:
     return response.headers.get(CUSTOM_ATTRIBUTES)
 
 
-def _slowdown(faults: VariantFaults) -> dict[str, str]:
-    slow = faults.slowdown
-    return {SLOW_HEADER: f"{slow.factor};{slow.ms}"} if slow else {}
+def _orders(faults: VariantFaults) -> dict[str, str]:
+    """What the container does to this request for the faults in force."""
+    orders = {}
+    if slow := faults.slowdown:
+        orders[SLOW_HEADER] = f"{slow.factor};{slow.ms}"
+    if faults.disk_full:
+        orders[DISK_HEADER] = "full"
+    if faults.out_of_memory(random.uniform(0, 100)):
+        orders[MEMORY_HEADER] = "full"
+    return orders

@@ -26,6 +26,7 @@ ROOMS: Final = {
     "deploy": _STACK,
     "destroy": _STACK,
     "demo": _STACK,
+    "sagemaker": _STACK,
     "fault": _STACK,
     "keys": _STACK,
     "policy": _POLICY,

@@ -129,6 +129,14 @@ def destroy(stack: Stack = "local", as_json: AsJson = False) -> None:
     terminal.result({"stack": stack, "counts": dict(gone.counts)}, f"{stack}: {number} resources removed")
 
 
+@app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def sagemaker(context: typer.Context) -> None:
+    """The emulated SageMaker by itself, beside any S3 and CloudWatch that AWS_ENDPOINT_URL names. Ctrl-C stops it."""
+    from workbench.stack.sagemaker.__main__ import run
+
+    run(context.args, "inferlane sagemaker", Layout.default().folder / "sagemaker-alone", s3_answers=True)
+
+
 @app.command()
 def demo(
     port: Port = offline.DEFAULT_PORT,

@@ -4,6 +4,7 @@
 - `logs/`: one file a process
 - `tmp/`: the emulators' temporary files
 - `sagemaker/`: the emulator's state, extracted model artifacts, logs of the model processes
+- `sagemaker-alone/`: the same for `inferlane sagemaker`
 - `deployments/`: the deployer's state, a folder an endpoint, a file a stack
 """
 

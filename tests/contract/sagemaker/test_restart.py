@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -13,7 +14,7 @@ import psutil
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.sagemaker.emulator import BUCKET, IMAGE, ROLE, VARIANT, Aws, Emulator, eventually
+from tests.contract.sagemaker.emulator import BUCKET, CREDENTIALS, IMAGE, ROLE, VARIANT, Aws, Emulator, eventually
 
 TAGS: Any = [{"Key": "team", "Value": "ml"}]
 DIMENSION = "sagemaker:variant:DesiredInstanceCount"
@@ -139,24 +140,25 @@ def test_a_call_that_was_answered_is_kept(aws: Aws, tmp_path: Path) -> None:
         again.stop()
 
 
-def started(state_dir: Path) -> subprocess.CompletedProcess[str]:
+def started(state_dir: Path, aws: Aws) -> subprocess.CompletedProcess[str]:
     """A start that is to fail."""
     command = [sys.executable, "-m", "workbench.stack.sagemaker", "--port", "0", "--state-dir", str(state_dir)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    env = os.environ | CREDENTIALS | {"AWS_ENDPOINT_URL": aws.url}
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=20, check=False)
 
 
 def test_two_on_one_folder(aws: Aws, tmp_path: Path) -> None:
     """A second emulator on the same folder is one line that says so; the first is not disturbed."""
     first = Emulator.start(tmp_path / "state", aws.url)
     try:
-        second = started(tmp_path / "state")
+        second = started(tmp_path / "state", aws)
         assert (second.returncode, second.stderr.count("\n")) == (1, 1)
         assert "another emulator uses" in second.stderr
         first.model("model")
     finally:
         first.stop()
     (tmp_path / "state" / "state.db").write_bytes(b"no database at all " * 100)
-    broken = started(tmp_path / "state")
+    broken = started(tmp_path / "state", aws)
     assert (broken.returncode, broken.stderr.count("\n")) == (1, 1)
     assert "remove it to start without its state" in broken.stderr
 

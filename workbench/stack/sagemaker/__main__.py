@@ -23,9 +23,11 @@ from pathlib import Path
 from aiohttp import web
 
 from workbench.errors import UserError
+from workbench.stack.sagemaker import services
 from workbench.stack.sagemaker.control.quotas import PROFILES, QuotaError, Quotas
 from workbench.stack.sagemaker.journal import JournalError
 from workbench.stack.sagemaker.server import Server
+from workbench.stack.sagemaker.services import ServiceError
 from workbench.stack.sagemaker.settings import Settings
 
 PROGRAM = "python -m workbench.stack.sagemaker"
@@ -53,16 +55,22 @@ def main() -> None:
         sys.exit(str(error))
 
 
-def run(arguments: list[str], prog: str = PROGRAM, state_dir: Path | None = None) -> None:
-    """Serve until a signal; `state_dir` is where --state-dir is not given. Raises `UnusableError`."""
+def run(arguments: list[str], prog: str = PROGRAM, state_dir: Path | None = None, *, s3_answers: bool = False) -> None:
+    """Serve until a signal; `state_dir` is where --state-dir is not given. Raises `UnusableError`.
+
+    With `s3_answers` S3 has to be there already, which it need not be for somebody who starts both.
+    """
     command = parse(arguments, prog, state_dir)
     settings = command.settings
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("botocore").setLevel(logging.WARNING)
     listener = _listener(command)
     try:
+        services.require_named()
+        if s3_answers:
+            services.require_answering()
         asyncio.run(serve(settings, listener, as_json=command.as_json))
-    except JournalError as error:
+    except (JournalError, ServiceError) as error:
         raise UnusableError(str(error)) from error
     except OSError as error:
         raise UnusableError(f"cannot use --state-dir {settings.state_dir}: {error}") from error

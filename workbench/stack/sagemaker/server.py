@@ -19,9 +19,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 import aiohttp
-import boto3
 from aiohttp import web
-from botocore.config import Config
 
 from workbench.stack.sagemaker.api import wire
 from workbench.stack.sagemaker.api.wire import Answer, AwsError, Protocol
@@ -42,7 +40,6 @@ from workbench.stack.sagemaker.records import Endpoint
 from workbench.stack.sagemaker.runtime import routes
 from workbench.stack.sagemaker.runtime.asynchronous.accept import Accept
 from workbench.stack.sagemaker.runtime.asynchronous.host import Host as Outside
-from workbench.stack.sagemaker.runtime.asynchronous.host import Topics
 from workbench.stack.sagemaker.runtime.asynchronous.serving import Serving
 from workbench.stack.sagemaker.runtime.door import Door
 from workbench.stack.sagemaker.runtime.invoke import Invoke
@@ -51,14 +48,13 @@ from workbench.stack.sagemaker.runtime.stream import Stream
 from workbench.stack.sagemaker.scaling.engine import Engine
 from workbench.stack.sagemaker.scaling.readings import CloudWatch
 from workbench.stack.sagemaker.scaling.service import AutoScaling
+from workbench.stack.sagemaker.services import connect
 from workbench.stack.sagemaker.settings import Settings
 from workbench.stack.sagemaker.state import State, open_journal
-from workbench.stack.sagemaker.transform.events import Bus, as_service
 from workbench.stack.sagemaker.transform.operations import Transforms
 
 if TYPE_CHECKING:
-    from mypy_boto3_cloudwatch import CloudWatchClient
-    from mypy_boto3_s3 import S3Client
+    pass
 
 log = logging.getLogger(__name__)
 SHUTDOWN_GRACE_S = 2.0
@@ -98,8 +94,8 @@ class Server:
         settings, folder = self._settings, self._settings.state_dir
         (folder / "logs").mkdir(parents=True, exist_ok=True)
         journal = open_journal(settings)
-        s3, cloudwatch, events, topics = await asyncio.to_thread(_clients, settings.region)
-        artifacts = ArtifactStore(folder / "artifacts", s3)
+        services = await asyncio.to_thread(connect, settings.region)
+        artifacts = ArtifactStore(folder / "artifacts", services.s3)
         artifacts.clean()
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
@@ -107,12 +103,13 @@ class Server:
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
         )
         host = Host(settings, session, artifacts, LogNumbers(folder / "logs"))
-        alarms = CloudWatchAlarms(cloudwatch)
+        alarms = CloudWatchAlarms(services.cloudwatch)
         self._lifecycle = Lifecycle(host, self._endpoints, self._faults, alarms, self._on_setup, self._on_settled)
         resources = Variants(self._endpoints, self._lifecycle)
         scaling = AutoScaling(settings, resources)
+        account, quotas = self._catalog, self._endpoints.quotas
         self._transforms = Transforms.open(
-            host, self._catalog, self._endpoints.quotas, self._faults, s3, events, lambda: self._state.keep()
+            host, account, quotas, self._faults, services.s3, services.bus, lambda: self._state.keep()
         )
         home = {"region": settings.region, "account": settings.account}
         self._state = State(
@@ -121,9 +118,9 @@ class Server:
         self._endpoints.on_status = self._on_status
         self._control = Control(self._catalog, self._endpoints, scaling, self._lifecycle, self._transforms.table())
         self._protocol = Protocol(self._control.known)
-        self._telemetry = Telemetry(settings, self._lifecycle, self._transforms.runner, cloudwatch)
+        self._telemetry = Telemetry(settings, self._lifecycle, self._transforms.runner, services.cloudwatch)
         door, outcome = Door(settings, self._lifecycle), self._telemetry.outcome
-        serving = Serving(settings, session, Outside(s3, topics), outcome, self._telemetry.processed)
+        serving = Serving(settings, session, Outside(services.s3, services.topics), outcome, self._telemetry.processed)
         accept = Accept(door, serving)
         self._telemetry.backlogs = accept.backlogs
         self._routes = Routes(door, Invoke(door, session, outcome), Stream(door, session, outcome), accept)
@@ -134,7 +131,7 @@ class Server:
             asyncio.create_task(self._telemetry.look_forever()),
             asyncio.create_task(self._telemetry.publish_forever()),
             asyncio.create_task(self._transforms.events.publish_forever()),
-            asyncio.create_task(Engine(settings, scaling, CloudWatch(cloudwatch)).run_forever()),
+            asyncio.create_task(Engine(settings, scaling, CloudWatch(services.cloudwatch)).run_forever()),
         ]
         yield
         self._state.close()
@@ -276,17 +273,6 @@ def _shown_lane(lane: Lane, endpoint: Endpoint) -> dict[str, object]:
         ],
         "faults": lane.faults.ids(),
     }
-
-
-def _clients(region: str) -> tuple[S3Client, CloudWatchClient, Bus, Topics]:
-    """The AWS clients this server uses itself, from the SDK's standard variables."""
-    session = boto3.Session(region_name=region)
-    # A lost metric call is tried again by Telemetry; a stuck one must not hold up the end of the server.
-    brief = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 1})
-    patient = Config(connect_timeout=5, read_timeout=60, retries={"mode": "standard", "total_max_attempts": 3})
-    bus: Bus = as_service(session.client("events", config=brief))
-    topics: Topics = session.client("sns", config=brief)
-    return session.client("s3", config=patient), session.client("cloudwatch", config=brief), bus, topics
 
 
 def _response(answer: Answer) -> web.Response:

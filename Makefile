@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 MODEL  := models/moderation-light/build/model.tar.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup models demo test drill coverage mutation check bench lock clean
+.PHONY: help setup models demo test drill conformance coverage mutation check bench lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -29,11 +29,15 @@ $(MODEL): $(STAMP) $(shell find models/moderation-light -type f -not -path '*/bu
 demo: setup ## the whole story on the offline stack; ARGS=--json for one JSON object
 	@$(BIN)/inferlane demo $(ARGS)
 
-test: setup ## every test (unit, contract, infra, e2e) but the drills
-	$(BIN)/python -m pytest -m "not drill" $(ARGS)
+test: setup ## every test (unit, contract, infra, e2e) but the drills, and what `make conformance` installs
+	$(BIN)/python -m pytest -m "not drill and not conformance" $(ARGS)
 
 drill: setup ## the drills: minutes of load on the offline stack
 	$(BIN)/python -m pytest -m drill $(ARGS)
+
+conformance: setup ## boto3, the sagemaker SDKs 2 and 3, and the AWS provider against the offline host (minutes, 1.3 GB)
+	$(BIN)/python -m tests.conformance.environments
+	$(BIN)/python -m pytest tests/conformance $(ARGS)
 
 coverage: setup ## every branch of functions/core is taken by a unit test, or this fails
 	$(BIN)/python -m pytest -q tests/unit/core tests/unit/handlers --cov=functions/core --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
@@ -51,6 +55,7 @@ check: setup ## lint, types, import rules, dependencies, generated documents
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 	$(BIN)/python -m workbench.openapi --check
+	$(BIN)/python -m tests.fidelity --check
 
 lock: ## resolve requirements.lock anew (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header -o requirements.lock

@@ -11,6 +11,12 @@ from botocore.exceptions import ClientError
 from tests.contract.sagemaker.emulator import HTTP, ROLE, Emulator
 
 
+@pytest.mark.fidelity(
+    "waiters",
+    "boto3's endpoint_in_service waiter ends when the endpoint is InService; DescribeEndpoint has what its output "
+    "shape names",
+    source="botocore: waiters-2 EndpointInService; DescribeEndpointOutput",
+)
 def test_waiter_and_description(emulator: Emulator) -> None:
     """boto3's waiter returns, and the description has what botocore's output shape names."""
     emulator.sagemaker.get_waiter("endpoint_in_service").wait(EndpointName="dedicated")
@@ -22,6 +28,11 @@ def test_waiter_and_description(emulator: Emulator) -> None:
     assert (variant["CurrentInstanceCount"], variant["DesiredInstanceCount"], variant["CurrentWeight"]) == (2, 2, 1.0)
 
 
+@pytest.mark.fidelity(
+    "serverless",
+    "A serverless variant is described by its size; its CurrentInstanceCount is 0",
+    source="botocore: ProductionVariantSummary.CurrentServerlessConfig",
+)
 def test_serverless_description(emulator: Emulator) -> None:
     """A serverless endpoint shows its size and no instances."""
     variant = emulator.sagemaker.describe_endpoint(EndpointName="serverless")["ProductionVariants"][0]
@@ -29,6 +40,11 @@ def test_serverless_description(emulator: Emulator) -> None:
     assert variant["CurrentInstanceCount"] == 0
 
 
+@pytest.mark.fidelity(
+    "listing",
+    "Describe calls echo what was created; List calls come in pages that botocore's paginators read",
+    source="botocore: paginators-1; DescribeModelOutput, DescribeEndpointConfigOutput",
+)
 def test_models_and_configs_come_back(emulator: Emulator) -> None:
     """Describe calls echo what was created; paginators see every page."""
     for number in range(12):
@@ -47,6 +63,11 @@ def test_models_and_configs_come_back(emulator: Emulator) -> None:
     assert emulator.sagemaker.list_models(NameContains="page-")["Models"] == []
 
 
+@pytest.mark.fidelity(
+    "tags",
+    "Tags are added, listed and deleted by ARN",
+    source="botocore: AddTags, ListTags, DeleteTags",
+)
 def test_tags(emulator: Emulator) -> None:
     """Tags are added, listed and removed by ARN."""
     arn = emulator.sagemaker.describe_endpoint(EndpointName="dedicated")["EndpointArn"]
@@ -88,6 +109,11 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.fidelity(
+    "control errors",
+    "What cannot be served is a ValidationException that names the resource by its ARN",
+    source="hashicorp/terraform-provider-aws#40048, #40080",
+)
 @pytest.mark.parametrize(("call", "parameters", "message"), REFUSALS)
 def test_refusals(emulator: Emulator, call: str, parameters: dict[str, Any], message: str) -> None:
     """A request that cannot be served is a ValidationException with AWS's words."""
@@ -98,6 +124,11 @@ def test_refusals(emulator: Emulator, call: str, parameters: dict[str, Any], mes
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
 
 
+@pytest.mark.fidelity(
+    "control errors",
+    "Errors are HTTP 400 with the code in __type and x-amzn-ErrorType, and a request id",
+    source="AWS JSON 1.1 protocol; botocore parsers",
+)
 @pytest.mark.parametrize(
     ("target", "body", "code"),
     [

@@ -27,6 +27,11 @@ def code_of(emulator: Emulator, endpoint: str) -> str:
     return "OK"
 
 
+@pytest.mark.fidelity(
+    "containers",
+    "While no instance is in service, requests are refused with ServiceUnavailable (503); the endpoint stays InService",
+    source="botocore: InvokeEndpoint ServiceUnavailable",
+)
 @pytest.mark.parametrize("endpoint", ["dedicated", "serverless"])
 def test_kill_holds_down_until_cleared(emulator: Emulator, endpoint: str) -> None:
     """Killed means 503 ServiceUnavailable at once and for as long as the fault lasts; cleared means served again."""
@@ -46,6 +51,11 @@ def test_kill_holds_down_until_cleared(emulator: Emulator, endpoint: str) -> Non
     eventually(lambda: code_of(emulator, endpoint) == "OK")
 
 
+@pytest.mark.fidelity(
+    "containers",
+    "An instance that dies is replaced, the others serve meanwhile",
+    source="developer guide: realtime-endpoints-test-endpoints; deploy-model (instance health)",
+)
 def test_a_dead_instance_is_replaced(emulator: Emulator) -> None:
     """An instance that dies by itself is replaced; the others serve meanwhile."""
     victim = emulator.shown("dedicated")["replicas"][0]["pid"]
@@ -68,6 +78,11 @@ def test_an_instance_that_stops_answering_pings_is_replaced(emulator: Emulator) 
     eventually(lambda: len(emulator.shown("dedicated")["replicas"]) == 2)
 
 
+@pytest.mark.fidelity(
+    "runtime errors",
+    "A container that does not answer within the time limit is a ModelError with status 0",
+    source="developer guide: your-algorithms-inference-code (60 s); aws/sagemaker-python-sdk#1119",
+)
 def test_hang(emulator: Emulator) -> None:
     """A hanging endpoint accepts and never answers: the request ends with the time limit."""
     emulator.fault("dedicated", "hang")
@@ -112,6 +127,11 @@ def test_throttle_and_errors(emulator: Emulator) -> None:
     assert caught.value.response["OriginalStatusCode"] == 507  # type: ignore[typeddict-item]
 
 
+@pytest.mark.fidelity(
+    "runtime errors",
+    "The platform's own refusals have botocore's codes and statuses and no OriginalStatusCode",
+    source="botocore: sagemaker-runtime errors of InvokeEndpoint",
+)
 @pytest.mark.parametrize("status", sorted(PLATFORM_ERRORS))
 @pytest.mark.parametrize("endpoint", ["dedicated", "serverless"])
 def test_platform(emulator: Emulator, endpoint: str, status: int) -> None:
@@ -125,6 +145,11 @@ def test_platform(emulator: Emulator, endpoint: str, status: int) -> None:
     assert "OriginalStatusCode" not in response
 
 
+@pytest.mark.fidelity(
+    "runtime errors",
+    "A caller without sagemaker:InvokeEndpoint gets AccessDeniedException (403), with action and resource",
+    source="IAM user guide: troubleshooting access denied messages",
+)
 @pytest.mark.parametrize("endpoint", ["dedicated", "serverless"])
 def test_deny(emulator: Emulator, endpoint: str) -> None:
     """Denied is IAM's own refusal, with the action and the endpoint's ARN, and no container behind it."""

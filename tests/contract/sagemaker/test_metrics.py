@@ -72,6 +72,12 @@ def points(aws: Aws, endpoint: str, namespace: str, name: str, stat: str, unit: 
     return [float(d[stat]) for d in rows]  # type: ignore[literal-required]
 
 
+@pytest.mark.fidelity(
+    "metrics",
+    "Dedicated and serverless variants publish exactly their own lists: serverless has neither CPUUtilization nor "
+    "InvocationsPerInstance",
+    source="developer guide: monitoring-cloudwatch, serverless-endpoints-monitoring",
+)
 def test_each_kind_publishes_its_metrics(emulator: Emulator, aws: Aws) -> None:
     """Dedicated and serverless publish exactly their own lists: serverless has no CPU and no per-instance count."""
     eventually(lambda: not emulator.shown("serverless")["replicas"])
@@ -81,6 +87,11 @@ def test_each_kind_publishes_its_metrics(emulator: Emulator, aws: Aws) -> None:
     eventually(lambda: published(aws, "serverless") == SERVERLESS)
 
 
+@pytest.mark.fidelity(
+    "metrics",
+    "Invocations count requests, latencies are microseconds, idle minutes of a dedicated variant are zero",
+    source="developer guide: monitoring-cloudwatch, endpoint-auto-scaling-prerequisites",
+)
 def test_counts_and_latencies(emulator: Emulator, aws: Aws) -> None:
     """Requests are counted once, latencies are microseconds, and idle bins of a dedicated variant are zero."""
     before = sum(points(aws, "dedicated", INFERENCE, "Invocations", "Sum", "None"))
@@ -96,6 +107,11 @@ def test_counts_and_latencies(emulator: Emulator, aws: Aws) -> None:
     eventually(lambda: points(aws, "dedicated", INFERENCE, "Invocations", "Sum", "None")[-1] == 0)
 
 
+@pytest.mark.fidelity(
+    "metrics",
+    "A cold start is ModelSetupTime, and part of OverheadLatency",
+    source="developer guide: serverless-endpoints-monitoring",
+)
 def test_cold_start_shows_in_overhead(emulator: Emulator, aws: Aws) -> None:
     """A cold start is ModelSetupTime, and part of OverheadLatency."""
     eventually(lambda: not emulator.shown("serverless")["replicas"])
@@ -109,6 +125,11 @@ def test_cold_start_shows_in_overhead(emulator: Emulator, aws: Aws) -> None:
     eventually(lambda: seen("OverheadLatency") >= start_us * 0.99)
 
 
+@pytest.mark.fidelity(
+    "metrics",
+    "CPUUtilization is summed over cores: 0 to vCPUs x 100",
+    source="developer guide: monitoring-cloudwatch (instance metrics)",
+)
 def test_stress_shows_in_cpu(emulator: Emulator, aws: Aws) -> None:
     """A fully burnt host core reads as a saturated instance: vCPUs x 100 % on a 4-vCPU type."""
 
@@ -135,6 +156,11 @@ def endpoint(emulator: Emulator, name: str, variant: dict[str, Any], **more: Any
         emulator.sagemaker.delete_endpoint(EndpointName=name)
 
 
+@pytest.mark.fidelity(
+    "metrics",
+    "Provisioned concurrency has its own metrics",
+    source="developer guide: serverless-endpoints-monitoring",
+)
 def test_provisioned_concurrency(emulator: Emulator, aws: Aws) -> None:
     """What is provisioned has metrics of its own, and serves without a cold start."""
     size = {"MemorySizeInMB": 1024, "MaxConcurrency": 2, "ProvisionedConcurrency": 1}

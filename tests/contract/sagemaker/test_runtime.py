@@ -16,6 +16,11 @@ def answer(response: Any) -> Any:
     return json.loads(response["Body"].read())
 
 
+@pytest.mark.fidelity(
+    "runtime headers",
+    "The body goes to the container as it is; the answer comes back with its type and the variant that served",
+    source="botocore: InvokeEndpointOutput",
+)
 @pytest.mark.parametrize("endpoint", ["dedicated", "serverless"])
 def test_the_model_answers(emulator: Emulator, endpoint: str) -> None:
     """The body reaches the model, and its bytes and content type come back with the variant that served."""
@@ -25,6 +30,11 @@ def test_the_model_answers(emulator: Emulator, endpoint: str) -> None:
     assert response["InvokedProductionVariant"] == VARIANT
 
 
+@pytest.mark.fidelity(
+    "runtime headers",
+    "CustomAttributes go to the container and come back only when it sets them; ContentType and Accept are its own",
+    source="botocore: InvokeEndpointInput, InvokeEndpointOutput.CustomAttributes",
+)
 def test_headers_both_ways(emulator: Emulator) -> None:
     """Custom attributes reach the model and return; other content types arrive as bytes; Accept is obeyed."""
     response = emulator.invoke(
@@ -39,6 +49,11 @@ def test_headers_both_ways(emulator: Emulator) -> None:
     assert answer(response)["input"] == {"bytes": 2}
 
 
+@pytest.mark.fidelity(
+    "runtime routing",
+    "LEAST_OUTSTANDING_REQUESTS sends a request to the instance with the fewest",
+    source="botocore: ProductionVariantRoutingConfig.RoutingStrategy",
+)
 def test_instances_share_the_load(emulator: Emulator) -> None:
     """Concurrent requests go to the instance with the fewest outstanding: two slow ones to two processes."""
     with ThreadPoolExecutor(2) as threads:
@@ -54,6 +69,11 @@ def test_answers_are_not_crossed(emulator: Emulator) -> None:
         assert [a["input"] for a in answers] == bodies
 
 
+@pytest.mark.fidelity(
+    "serverless",
+    "Exactly the requests over MaxConcurrency are throttled: HTTP 400 ThrottlingException, message null",
+    source="opensearch-project/ml-commons#2429",
+)
 def test_over_max_concurrency(emulator: Emulator) -> None:
     """Serverless throttles exactly the requests over MaxConcurrency: HTTP 400, message null."""
     url = f"{emulator.url}/endpoints/serverless/invocations"
@@ -70,6 +90,11 @@ def test_over_max_concurrency(emulator: Emulator) -> None:
     }
 
 
+@pytest.mark.fidelity(
+    "serverless",
+    "Containers start for requests and stop when idle",
+    source="developer guide: serverless-endpoints",
+)
 def test_cold_start_and_idle_stop(emulator: Emulator) -> None:
     """Containers start for requests and stop when idle; the next request starts one anew."""
     emulator.invoke("serverless")

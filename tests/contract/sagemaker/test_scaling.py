@@ -37,6 +37,11 @@ def register(emulator: Emulator, minimum: int, maximum: int, resource: str = RES
     )["ScalableTargetARN"]
 
 
+@pytest.mark.fidelity(
+    "auto scaling",
+    "Registering a target brings the count within its bounds; deregistering removes policies and leaves the count",
+    source="API reference: RegisterScalableTarget, DeregisterScalableTarget",
+)
 def test_targets_and_policies(scaled: Emulator) -> None:
     """A target raises and lowers the count to its bounds, is described with its policies, and goes on request."""
 
@@ -76,6 +81,11 @@ def test_targets_and_policies(scaled: Emulator) -> None:
         client.deregister_scalable_target(**keys)  # type: ignore[arg-type]
 
 
+@pytest.mark.fidelity(
+    "auto scaling",
+    "PutScheduledAction changes what it names; an action goes with its target",
+    source="API reference: PutScheduledAction",
+)
 def test_scheduled_actions(scaled: Emulator) -> None:
     """An action is kept, changed by what an update names, listed, deleted, and gone with its target."""
     client: Any = scaled.autoscaling
@@ -124,6 +134,11 @@ def test_scheduled_actions(scaled: Emulator) -> None:
     assert listed() == []
 
 
+@pytest.mark.fidelity(
+    "auto scaling",
+    "Only an existing variant can be a target, at least one instance unless the endpoint is asynchronous",
+    source="developer guide: endpoint-auto-scaling-prerequisites",
+)
 def test_refusals(scaled: Emulator) -> None:
     """Only an existing dedicated variant can be a target, within sensible bounds."""
     for resource, minimum, message in [
@@ -136,6 +151,11 @@ def test_refusals(scaled: Emulator) -> None:
             register(scaled, minimum, 3, resource)
 
 
+@pytest.mark.fidelity(
+    "auto scaling",
+    "DesiredProvisionedConcurrency scales a serverless variant up to its MaxConcurrency",
+    source="API reference: RegisterScalableTarget; developer guide: serverless-endpoints-autoscale",
+)
 def test_provisioned_concurrency(running: Emulator) -> None:
     """A target of a serverless variant raises and lowers its provisioned concurrency."""
     client: Any = running.autoscaling

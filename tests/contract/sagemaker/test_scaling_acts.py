@@ -89,6 +89,11 @@ def test_one_two_one(emulator: Emulator, aws: Aws) -> None:
     eventually(lambda: not aws.cloudwatch.describe_alarms(AlarmNamePrefix=prefix)["MetricAlarms"], 5)
 
 
+@pytest.mark.fidelity(
+    "auto scaling",
+    "A scheduled action sets the bounds at its time, and the capacity follows",
+    source="Application Auto Scaling user guide: scheduled scaling",
+)
 def test_by_the_clock(emulator: Emulator) -> None:
     """A scheduled action raises the minimum at its time, and the endpoint follows."""
     emulator.autoscaling.put_scheduled_action(

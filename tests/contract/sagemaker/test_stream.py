@@ -104,6 +104,11 @@ def test_a_stream_that_ends_early(emulator: Emulator, told: dict[str, Any], sent
     eventually(lambda: len(emulator.shown("dedicated")["replicas"]) == 2)
 
 
+@pytest.mark.fidelity(
+    "response streaming",
+    "What fails before the first part is a ModelError, as of InvokeEndpoint",
+    source="botocore: InvokeEndpointWithResponseStream errors",
+)
 @pytest.mark.parametrize(("told", "status"), [({"fail": "client"}, 415), ({"parts": 2, "fail_at": 0}, 500)])
 def test_what_fails_before_the_first_part(emulator: Emulator, told: dict[str, Any], status: int) -> None:
     """Before the stream begins a container's error is a ModelError, as in InvokeEndpoint."""

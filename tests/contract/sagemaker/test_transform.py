@@ -172,6 +172,12 @@ def test_a_poison_record(jobs: Jobs) -> None:
         jobs.sagemaker.get_waiter("transform_job_completed_or_stopped").wait(TransformJobName=name)
 
 
+@pytest.mark.fidelity(
+    "batch transform",
+    "SAGEMAKER_BATCH is always set, the other variables only where the request says so; request over /execution- "
+    "parameters over default",
+    source="developer guide: your-algorithms-batch-code",
+)
 def test_environment_and_headers(jobs: Jobs) -> None:
     """The container is told that it runs a batch, and what the request says; the container's own offer comes second."""
     jobs.put(a_json=b'{"n": 1}')
@@ -198,6 +204,11 @@ def test_environment_and_headers(jobs: Jobs) -> None:
     )
 
 
+@pytest.mark.fidelity(
+    "batch transform",
+    "A manifest's prefix and keys name the objects; Gzip input is decompressed",
+    source="API reference: S3DataSource, TransformInput.CompressionType",
+)
 def test_a_manifest_of_gzip(jobs: Jobs) -> None:
     """A manifest names the objects; they are decompressed on their way."""
     jobs.put(a=gzip.compress(b"1,2\n3,4\n"), b=b"ignored")
@@ -283,6 +294,11 @@ REFUSALS: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
+@pytest.mark.fidelity(
+    "batch transform",
+    "A job's model and input must be there, its payload, type and environment within their limits",
+    source="API reference: CreateTransformJob; aws/amazon-sagemaker-examples#2414",
+)
 @pytest.mark.parametrize(
     ("more", "code", "message"), REFUSALS, ids=["model", "input", "payload", "type", "environment"]
 )
@@ -313,6 +329,11 @@ def test_quota(jobs: Jobs) -> None:
     )
 
 
+@pytest.mark.fidelity(
+    "batch transform",
+    "Jobs are listed in pages; tags are those of the creation",
+    source="botocore: ListTransformJobs paginator",
+)
 def test_list_and_tags(jobs: Jobs) -> None:
     """boto3's paginator lists the jobs, and a job's tags are those of its creation."""
     jobs.put(a=b"1\n")
@@ -330,6 +351,11 @@ def test_list_and_tags(jobs: Jobs) -> None:
         assert jobs.done(name)["TransformJobStatus"] == "Completed"
 
 
+@pytest.mark.fidelity(
+    "metrics",
+    "A transform job's utilization has the dimension Host = job/instance, and no DiskUtilization",
+    source="developer guide: monitoring-cloudwatch (transform jobs)",
+)
 def test_metrics(jobs: Jobs) -> None:
     """CloudWatch gets the utilization of a job's instance, under its Host."""
     jobs.put(a_json=b'{"sleep_s": 4}')

@@ -42,6 +42,11 @@ def request_loop(emulator: Emulator, endpoint: str) -> Iterator[list[str]]:
     assert not errors
 
 
+@pytest.mark.fidelity(
+    "updates",
+    "An update fails no request",
+    source="developer guide: deployment-guardrails-blue-green-all-at-once",
+)
 @pytest.mark.parametrize(("name", "serverless"), [("blue-dedicated", None), ("blue-serverless", 4)])
 def test_update_fails_no_request(emulator: Emulator, name: str, serverless: int | None) -> None:
     """During an update in place every request is answered, by the old version and then by the new."""
@@ -67,6 +72,11 @@ def test_update_fails_no_request(emulator: Emulator, name: str, serverless: int 
     emulator.sagemaker.get_waiter("endpoint_deleted").wait(EndpointName=name, WaiterConfig={"Delay": 1})
 
 
+@pytest.mark.fidelity(
+    "failed update",
+    "A failed update leaves the endpoint InService on its old configuration, with FailureReason",
+    source="hashicorp/terraform-provider-aws#39099, #46663",
+)
 def test_failed_update_keeps_the_old(emulator: Emulator) -> None:
     """A failed update leaves the endpoint InService on the old configuration, and says why."""
     emulator.config("broken-update", emulator.model("broken-update", VERSION="broken"), instances=1)
@@ -85,6 +95,11 @@ FAILING = [
 ]
 
 
+@pytest.mark.fidelity(
+    "endpoint states",
+    "A creation that fails is Failed with a FailureReason, and can be deleted",
+    source="botocore: DescribeEndpointOutput.EndpointStatus, FailureReason; aws/sagemaker-python-sdk#1554",
+)
 def test_failed_creations_say_why(emulator: Emulator, aws: Aws) -> None:
     """What keeps a first deployment from starting is in FailureReason; the endpoint is Failed and can be deleted."""
     aws.s3.put_object(Bucket=BUCKET, Key="text.tar.gz", Body=b"no archive")
@@ -120,6 +135,11 @@ def test_uncompressed_model_data(emulator: Emulator, aws: Aws) -> None:
     emulator.sagemaker.delete_endpoint(EndpointName="plain")
 
 
+@pytest.mark.fidelity(
+    "models",
+    "Model data is read at deployment: a changed object is served by the next one",
+    source="developer guide: realtime-endpoints-deployment",
+)
 def test_a_new_object_is_a_new_model(emulator: Emulator, aws: Aws) -> None:
     """Another object under the same key is served by the next deployment."""
     first = b"def model_fn(d): return 1\ndef transform_fn(m, body, ct, accept): return 'first', 'text/plain'\n"

@@ -22,6 +22,7 @@ import aiohttp
 from aiohttp import web
 
 from workbench.stack.sagemaker.api import wire
+from workbench.stack.sagemaker.api.invocations import operations
 from workbench.stack.sagemaker.api.wire import Answer, AwsError, Protocol
 from workbench.stack.sagemaker.control.alarms import CloudWatchAlarms
 from workbench.stack.sagemaker.control.catalog import Catalog
@@ -72,6 +73,11 @@ class Server:
         self._endpoints = Endpoints(catalog, Quotas(profile(settings.quota_profile), dict(settings.quotas)))
         self._catalog = catalog
         self._expiries: set[asyncio.Task[None]] = set()
+
+    @property
+    def served(self) -> dict[str, frozenset[str]]:
+        """Operations by botocore's name of their service, once the application runs."""
+        return self._control.known | {"sagemaker-runtime": frozenset(operations())}
 
     def app(self) -> web.Application:
         """The web application."""

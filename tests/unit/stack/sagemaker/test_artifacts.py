@@ -40,6 +40,11 @@ def test_extracts_files_and_folders(tmp_path: Path) -> None:
     assert os.access(tmp_path / "model/deep/run.sh", os.X_OK)
 
 
+@pytest.mark.fidelity(
+    "models",
+    "model.tar.gz holds no links and no paths that leave it",
+    source="developer guide: deploy-model-troubleshoot",
+)
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
@@ -58,6 +63,11 @@ def test_refused_entries(tmp_path: Path, entry: tuple[str, bytes, str], message:
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.fidelity(
+    "models",
+    "Compressed model data is a gzip-compressed tar",
+    source="botocore: ContainerDefinition.ModelDataUrl",
+)
 @pytest.mark.parametrize("content", [b"", b"plain text", b"\x1f\x8b\x08\x00broken"])
 def test_not_an_archive(tmp_path: Path, content: bytes) -> None:
     """Anything but a gzip-compressed tar is refused."""
@@ -74,6 +84,11 @@ def test_truncated_archive(tmp_path: Path) -> None:
         extract(tmp_path / "m.tar.gz", tmp_path / "model")
 
 
+@pytest.mark.fidelity(
+    "models",
+    "Model data is named by an S3 URI or an https S3 URL",
+    source="botocore: ContainerDefinition.ModelDataUrl",
+)
 @pytest.mark.parametrize(
     ("url", "place"),
     [

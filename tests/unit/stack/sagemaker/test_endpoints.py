@@ -94,6 +94,11 @@ def test_pending_deployment(endpoints: Endpoints) -> None:
     assert serving["VariantStatus"] == [{"Status": "Deleting", "StartTime": 14.0}]
 
 
+@pytest.mark.fidelity(
+    "endpoint states",
+    "While Updating the old configuration serves and is shown, then the new one",
+    source="botocore: UpdateEndpoint",
+)
 def test_update(endpoints: Endpoints) -> None:
     """While Updating the old configuration is shown; then the new one, with its counts and no reason."""
     endpoint = in_service(endpoints)
@@ -249,6 +254,11 @@ def test_failed_change(endpoints: Endpoints) -> None:
     assert (endpoint.desired, endpoint.weights) == ({"A": 1}, {"A": 1.0})
 
 
+@pytest.mark.fidelity(
+    "weights and capacities",
+    "MaxConcurrency and ProvisionedConcurrency change in place",
+    source="botocore: DesiredWeightAndCapacity.ServerlessUpdateConfig",
+)
 def test_serverless_sizes(endpoints: Endpoints) -> None:
     """MaxConcurrency and ProvisionedConcurrency change in place, each alone or both; memory stays."""
     endpoint = in_service(endpoints, "s", "serverless")
@@ -381,6 +391,11 @@ def test_events(catalog: Catalog, endpoints: Endpoints) -> None:
     assert details[4]["FailureReason"] == "an alarm"
 
 
+@pytest.mark.fidelity(
+    "listing",
+    "ListEndpoints filters by status and by when endpoints were modified",
+    source="botocore: ListEndpointsInput",
+)
 def test_listed_endpoints(endpoints: Endpoints) -> None:
     """Endpoints can be listed by status and by when they were last modified."""
     in_service(endpoints, "a")

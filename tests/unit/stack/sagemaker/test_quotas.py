@@ -65,6 +65,11 @@ def test_instances_of_a_new_account(catalog: Catalog) -> None:
     assert endpoints.all() == []
 
 
+@pytest.mark.fidelity(
+    "quotas",
+    "Instances of a type are counted over all endpoints from creation to deletion",
+    source="Service Quotas: '<type> for endpoint usage'; aws-samples/sagemaker-custom-project-templates#51",
+)
 def test_instances_add_up(endpoints: Endpoints) -> None:
     """Instances count over all endpoints, from creation to deletion; other types are not touched."""
     create(endpoints, "a", "two")

@@ -257,6 +257,11 @@ def test_rollback_that_fails() -> None:
     assert [share for _, share in fake.traffic()] == [0.3, 0.6]
 
 
+@pytest.mark.fidelity(
+    "rollback",
+    "A new fleet that does not start leaves the old one as it is",
+    source="developer guide: deployment-guardrails",
+)
 @pytest.mark.parametrize("document", [None, blue_green("CANARY", CanarySize=percent(10)), rolling(percent(50))])
 def test_failure_before_traffic_moves(document: dict[str, Any] | None) -> None:
     """A new fleet that does not start leaves the old one alone: nothing to go back from."""

@@ -42,6 +42,11 @@ def load(tmp_path: Path) -> Iterator[Load]:
         del sys.modules[name]
 
 
+@pytest.mark.fidelity(
+    "containers",
+    "JSON and CSV reach input_fn as text, the rest as bytes; no Accept, or */*, is the default accept",
+    source="aws/sagemaker-inference-toolkit@f79853d: transformer.py",
+)
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [
@@ -72,12 +77,22 @@ def input_fn(body, content_type): raise Refusal(type(body).__name__)
     assert (reply.status, reply.body) == (400, b"bytes")
 
 
+@pytest.mark.fidelity(
+    "containers",
+    "SAGEMAKER_PROGRAM and SAGEMAKER_DEFAULT_INVOCATIONS_ACCEPT are obeyed",
+    source="aws/sagemaker-inference-toolkit@f79853d: parameters.py",
+)
 def test_environment(load: Load) -> None:
     """The program's name and the default accept come from the environment."""
     handler = load(ECHO, SAGEMAKER_PROGRAM="serve.py", SAGEMAKER_DEFAULT_INVOCATIONS_ACCEPT="text/x")
     assert handler.answer(b"", {}).content_type == "text/x"
 
 
+@pytest.mark.fidelity(
+    "containers",
+    "transform_fn serves alone; handlers may take a context",
+    source="aws/sagemaker-inference-toolkit@f79853d: transformer.py",
+)
 def test_transform_and_context(load: Load) -> None:
     """transform_fn serves alone; a function with one more argument gets the context; a tuple sets the content type."""
     handler = load("""
@@ -105,6 +120,11 @@ def output_fn(prediction, accept):
     assert handler.answer(b"", {"Accept": "text/x"}).status == 500
 
 
+@pytest.mark.fidelity(
+    "containers",
+    "pre_model_fn runs before model_fn, model_warmup_fn after it",
+    source="aws/sagemaker-inference-toolkit@f79853d: transformer.py",
+)
 def test_hooks_run_in_order(load: Load) -> None:
     """pre_model_fn runs before model_fn, model_warmup_fn after it with the model."""
     handler = load(
@@ -121,6 +141,11 @@ def execution_parameters(): return {"MaxPayloadInMB": 6}
     assert handler.execution_parameters() == {"MaxPayloadInMB": 6}
 
 
+@pytest.mark.fidelity(
+    "containers",
+    "An unhandled exception of a handler is HTTP 500",
+    source="aws/sagemaker-inference-toolkit@f79853d: transformer.py",
+)
 def test_exceptions(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
     """An exception is a 500 with a short body and a traceback in the log; a 4xx status of its own is kept."""
     handler = load(
@@ -141,6 +166,11 @@ def predict_fn(data, model):
     assert handler.answer(b"", {"content-type": "302"}).status == 500
 
 
+@pytest.mark.fidelity(
+    "containers",
+    "transform_fn beside input_fn, predict_fn or output_fn is refused",
+    source="aws/sagemaker-inference-toolkit@f79853d: transformer.py",
+)
 @pytest.mark.parametrize(
     ("code", "message"),
     [

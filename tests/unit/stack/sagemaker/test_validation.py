@@ -46,6 +46,11 @@ def test_a_good_document_passes(protocol: Protocol) -> None:
     assert (call.service, call.operation, call.document["ModelName"]) == ("sagemaker", "CreateModel", "m")
 
 
+@pytest.mark.fidelity(
+    "validation",
+    "All constraint violations of a request are told at once, counted, with lower-case paths",
+    source="botocore shapes; AWS: '2 validation errors detected: Value ... at ... failed to satisfy constraint'",
+)
 def test_all_problems_at_once(protocol: Protocol) -> None:
     """Problems are counted and joined as AWS does, with lower-case paths into lists."""
     document = {
@@ -64,6 +69,11 @@ def test_all_problems_at_once(protocol: Protocol) -> None:
     ) in message
 
 
+@pytest.mark.fidelity(
+    "validation",
+    "Lengths, ranges, enumerations and patterns of botocore's shapes hold",
+    source="botocore: service-2.json of sagemaker",
+)
 @pytest.mark.parametrize(
     ("document", "expected"),
     [
@@ -85,6 +95,11 @@ def test_rules(protocol: Protocol, document: object, expected: str) -> None:
     assert expected in refusal(protocol, "CreateModel", document)
 
 
+@pytest.mark.fidelity(
+    "validation",
+    "A value of the wrong JSON type is a SerializationException",
+    source="AWS JSON 1.1 protocol",
+)
 @pytest.mark.parametrize(
     "document",
     [

@@ -27,6 +27,11 @@ def parsed(answer: Answer) -> Any:
     return create_parser("rest-json").parse(response, shape)
 
 
+@pytest.mark.fidelity(
+    "runtime errors",
+    "A throttle is HTTP 400 with message null; a 413 has no error type, so that its code is 413",
+    source="opensearch-project/ml-commons#2429; aws/amazon-sagemaker-examples#245",
+)
 @pytest.mark.parametrize(
     ("error", "status", "code", "message"),
     [
@@ -43,6 +48,11 @@ def test_runtime_errors(error: AwsError, status: int, code: str, message: str | 
     assert parsed(answer)["Error"] == {"Code": code, "Message": message}
 
 
+@pytest.mark.fidelity(
+    "runtime errors",
+    "ModelError (424) names client or server side, the container's status and text, and the log group",
+    source="aws/sagemaker-xgboost-container#390; botocore: ModelError",
+)
 def test_model_error() -> None:
     """A ModelError names the side that is to blame and carries the container's status and text."""
     answer = wire.model_error(415, "no such type", PLACE, "id")
@@ -57,6 +67,11 @@ def test_model_error() -> None:
     assert b"Received server error (0)" in wire.model_error(0, wire.TIMED_OUT, PLACE, "id").body
 
 
+@pytest.mark.fidelity(
+    "control errors",
+    "A control-plane error's code is in the body and in a header",
+    source="AWS JSON 1.1 protocol",
+)
 def test_control_errors() -> None:
     """A control-plane error has its code in the body and in the header, and a request id."""
     answer = wire.control_error(wire.invalid("wrong"))

@@ -1,7 +1,7 @@
 """Rules between the fields of a request, which shapes cannot say. Pure: documents in, `ValidationException` out.
 
 Sources: the SageMaker developer guide (serverless feature exclusions, memory steps), the API reference, and, for what
-this emulator does not do yet, its own limits. The latter say "not emulated", so that nobody takes them for AWS's.
+this emulator does not do, its own limits (`api/gaps.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from workbench.stack.sagemaker.api.wire import AwsError, Document, invalid
+from workbench.stack.sagemaker.api.gaps import Gap
+from workbench.stack.sagemaker.api.wire import Document, invalid
 from workbench.stack.sagemaker.records import Variant
 
 MEMORY_STEPS_MB = (1024, 2048, 3072, 4096, 5120, 6144)
@@ -28,10 +29,6 @@ _IMAGE = re.compile(
 """registry/repository[:tag] or registry/repository[@digest], as ContainerDefinition.Image has it; not pulled here."""
 
 
-def _not_emulated(what: str) -> AwsError:
-    return invalid(f"{what} is not emulated")
-
-
 def check_model(document: Document) -> None:
     """CreateModel: one container whose artifact is a `.tar.gz` on S3."""
     check_tags(document.get("Tags") or ())
@@ -39,7 +36,7 @@ def check_model(document: Document) -> None:
     if bool(primary) == bool(several):
         raise invalid("Specify exactly one of PrimaryContainer and Containers.")
     if several and len(several) > 1:
-        raise _not_emulated("An inference pipeline (several Containers)")
+        raise Gap.PIPELINE.refusal()
     containers = [primary] if primary else several
     for container in containers or ():
         check_container(container)
@@ -48,15 +45,16 @@ def check_model(document: Document) -> None:
 def check_container(document: Mapping[str, Any]) -> None:
     """One ContainerDefinition."""
     if not document.get("Image"):
-        what = "A model package (ModelPackageName)" if document.get("ModelPackageName") else None
-        raise _not_emulated(what) if what else invalid("Image is required in the container definition.")
+        if document.get("ModelPackageName"):
+            raise Gap.MODEL_PACKAGE.refusal()
+        raise invalid("Image is required in the container definition.")
     if not _IMAGE.fullmatch(document["Image"]):
         raise invalid(
             f"Invalid image URI {document['Image']}: "
             "expected registry/repository[:tag] or registry/repository[@digest]."
         )
     if document.get("Mode") == "MultiModel" or document.get("AdditionalModelDataSources"):
-        raise _not_emulated("A multi-model container or an additional data source")
+        raise Gap.MULTI_MODEL.refusal()
     source = document.get("ModelDataSource", {}).get("S3DataSource")
     if source and document.get("ModelDataUrl"):
         raise invalid("Specify ModelDataUrl or ModelDataSource, not both.")
@@ -73,9 +71,9 @@ def _check_source(source: Mapping[str, Any]) -> None:
             raise invalid("S3DataType S3Prefix cannot be given with CompressionType Gzip.")
         if not source["S3Uri"].endswith("/"):
             raise invalid(f"S3Uri {source['S3Uri']} must end with a slash (/) when S3DataType is S3Prefix.")
-    for member in ("HubAccessConfig", "ManifestS3Uri"):
+    for member, gap in (("HubAccessConfig", Gap.HUB_ACCESS), ("ManifestS3Uri", Gap.DATA_MANIFEST)):
         if source.get(member):
-            raise _not_emulated(f"{member} of a ModelDataSource")
+            raise gap.refusal()
 
 
 def check_endpoint_config(document: Document) -> None:
@@ -85,11 +83,11 @@ def check_endpoint_config(document: Document) -> None:
     names = [v["VariantName"] for v in variants]
     if repeated := {n for n in names if names.count(n) > 1}:
         raise invalid(f"Variant names must be unique; repeated: {', '.join(sorted(repeated))}.")
-    for name in ("ExplainerConfig", "ShadowProductionVariants"):
-        if document.get(name):
-            raise _not_emulated(name)
+    for member in (Gap.EXPLAINER, Gap.SHADOW_VARIANTS):
+        if document.get(member.what):
+            raise member.refusal()
     if (document.get("DataCaptureConfig") or {}).get("EnableCapture"):
-        raise _not_emulated("DataCaptureConfig with EnableCapture")
+        raise Gap.DATA_CAPTURE.refusal()
     for variant in variants:
         if variant.get("ServerlessConfig"):
             _check_serverless(variant, document)
@@ -97,7 +95,7 @@ def check_endpoint_config(document: Document) -> None:
             _check_dedicated(variant, document)
         routing = (variant.get("RoutingConfig") or {}).get("RoutingStrategy")
         if routing in ("PREFIX_AWARE", "KV_AWARE"):
-            raise _not_emulated(f"RoutingStrategy {routing}")
+            raise Gap[routing].refusal()
     period = (document.get("MetricsConfig") or {}).get("MetricPublishFrequencyInSeconds")
     if period is not None and period not in METRIC_PERIODS_S:
         steps = ", ".join(map(str, METRIC_PERIODS_S))
@@ -107,13 +105,13 @@ def check_endpoint_config(document: Document) -> None:
 def _check_dedicated(variant: Mapping[str, Any], document: Document) -> None:
     name = variant["VariantName"]
     if not variant.get("ModelName") and document.get("ExecutionRoleArn"):
-        raise _not_emulated("A production variant without a model (an endpoint for inference components)")
-    for member in ("InstancePools", "ManagedInstanceScaling", "CapacityReservationConfig"):
-        if variant.get(member):
-            raise _not_emulated(member)
-    for member in ("ModelName", "InstanceType", "InitialInstanceCount"):
-        if variant.get(member) is None:
-            raise invalid(f"{member} is required for production variant {name}, which has no ServerlessConfig.")
+        raise Gap.COMPONENTS.refusal()
+    for member in (Gap.INSTANCE_POOLS, Gap.MANAGED_SCALING, Gap.CAPACITY_RESERVATION):
+        if variant.get(member.what):
+            raise member.refusal()
+    for needed in ("ModelName", "InstanceType", "InitialInstanceCount"):
+        if variant.get(needed) is None:
+            raise invalid(f"{needed} is required for production variant {name}, which has no ServerlessConfig.")
 
 
 def _check_serverless(variant: Mapping[str, Any], document: Document) -> None:

@@ -75,6 +75,8 @@ _REDUCTIONS: dict[str, Callable[[Sequence[float]], float]] = {
     "AVG": lambda values: math.fsum(values) / len(values),
 }
 _ARGUMENTS = {"IF": (2, 3), "FILL": (2, 2), "PERIOD": (1, 1)} | dict.fromkeys([*_ROUNDINGS, *_REDUCTIONS], (1, 1))
+FUNCTIONS = tuple(_ARGUMENTS)
+"""Those that are known here."""
 _FILLS = ("REPEAT", "LINEAR")
 
 

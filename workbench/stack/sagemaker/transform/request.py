@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from workbench.stack.sagemaker.api.gaps import Gap
 from workbench.stack.sagemaker.api.wire import Document, invalid
 from workbench.stack.sagemaker.records import Container
 from workbench.stack.sagemaker.transform import jsonpath, processing
@@ -119,7 +120,7 @@ def check(document: Document) -> None:
     if source["S3DataType"] not in ("S3Prefix", "ManifestFile"):
         raise invalid(f"S3DataType {source['S3DataType']} is not compatible with transform jobs.")
     if document.get("DataCaptureConfig"):
-        raise invalid("DataCaptureConfig is not emulated")
+        raise Gap.BATCH_CAPTURE.refusal()
     count = document["TransformResources"]["InstanceCount"]
     if count > MOST_INSTANCES:
         raise invalid(f"InstanceCount must be at most {MOST_INSTANCES}; got {count}.")

@@ -50,6 +50,11 @@ def test_idle_bins() -> None:
     assert taken[0]["StorageResolution"] == 60
 
 
+@pytest.mark.fidelity(
+    "metrics",
+    "A datum of PutMetricData has at most 150 values",
+    source="botocore: PutMetricData Values",
+)
 def test_many_values_make_several_datums() -> None:
     """A datum has at most 150 values, and none is lost."""
     bins = Bins()

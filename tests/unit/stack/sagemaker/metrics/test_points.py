@@ -284,6 +284,11 @@ def test_hardware(instance_type: str, expected: Hardware) -> None:
     assert hardware(instance_type) == expected
 
 
+@pytest.mark.fidelity(
+    "metrics",
+    "Every instance type of CreateEndpointConfig has a number of vCPUs",
+    source="botocore: ProductionVariantInstanceType; EC2 instance types",
+)
 def test_every_hosting_type_has_hardware() -> None:
     """Whatever instance type CreateEndpointConfig accepts, its CPU utilization can be told."""
     model = botocore.session.get_session().get_service_model("sagemaker")

@@ -192,6 +192,11 @@ def test_steps(metric: float, expected: int) -> None:
     assert found.adjustment == (-2 if metric == 40 else expected)
 
 
+@pytest.mark.fidelity(
+    "auto scaling",
+    "A metric that no step adjustment covers asks for nothing",
+    source="API reference: StepAdjustment",
+)
 def test_no_step_for_it() -> None:
     """A metric that no step covers asks for nothing."""
     assert step_for([Step(0, math.inf, 1)], 49.0, 50.0) is None
@@ -233,6 +238,11 @@ def test_whatever_is_asked(of: Situation, asked: list[Demand]) -> None:
     assert decision.demand in asked
 
 
+@pytest.mark.fidelity(
+    "auto scaling",
+    "While a policy is above its target nothing scales in",
+    source="Application Auto Scaling user guide: multiple policies",
+)
 @given(situations, st.lists(demands, min_size=1, max_size=4), st.floats(100.1, 1e6))
 def test_a_scale_out_demand_never_shrinks(of: Situation, asked: list[Demand], metric: float) -> None:
     """While a tracking policy is above its target nothing scales in, unless a running cooldown counts what it added."""

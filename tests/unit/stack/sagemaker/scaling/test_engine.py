@@ -109,6 +109,11 @@ def test_out_and_its_story() -> None:
     assert activity["EndTime"] >= activity["StartTime"]
 
 
+@pytest.mark.fidelity(
+    "auto scaling",
+    "A cooldown begins when the scaling activity has ended",
+    source="Application Auto Scaling user guide: target tracking, step scaling",
+)
 def test_cooldown_counts_from_the_end() -> None:
     """The same metric asks for nothing more after it was answered; a larger one does at once."""
     world = World()
@@ -143,6 +148,11 @@ def test_in() -> None:
     assert world.desired == 2
 
 
+@pytest.mark.fidelity(
+    "auto scaling",
+    "Scaling in needs every target tracking policy that has scale-in enabled to be ready for it",
+    source="Application Auto Scaling user guide: target tracking",
+)
 def test_in_needs_every_tracking_policy() -> None:
     """A second policy that is not low keeps the capacity; without scale-in it has no say."""
     world = World()
@@ -261,6 +271,11 @@ def test_step_scaling() -> None:
     assert [a["AlarmName"] for a in policy["Alarms"]] == ["busy"]
 
 
+@pytest.mark.fidelity(
+    "auto scaling",
+    "Step scaling follows its alarm's DatapointsToAlarm and TreatMissingData",
+    source="CloudWatch user guide: evaluating an alarm",
+)
 def test_step_scaling_by_points_out_of_periods() -> None:
     """DatapointsToAlarm and TreatMissingData of the alarm are kept to."""
     world = World()
@@ -311,6 +326,11 @@ def test_scheduled_actions() -> None:
     assert target.minimum == 1
 
 
+@pytest.mark.fidelity(
+    "auto scaling",
+    "A scheduled minimum above the maximum raises it, a maximum below the minimum lowers it",
+    source="API reference: ScalableTargetAction",
+)
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [({"MinCapacity": 6}, (6, 6)), ({"MaxCapacity": 1}, (1, 1)), ({"MinCapacity": 2, "MaxCapacity": 3}, (2, 3))],

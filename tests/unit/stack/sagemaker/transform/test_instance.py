@@ -92,6 +92,11 @@ async def test_no_answer(serve: Serve) -> None:
     assert len(seen) == 3
 
 
+@pytest.mark.fidelity(
+    "batch transform",
+    "A container's 4xx is the record's fault and is not retried",
+    source="developer guide: batch-transform-errors",
+)
 async def test_a_refusal_is_final(serve: Serve) -> None:
     """A 4xx is the record's fault, and is not tried again."""
     instance, seen = await serve([415])

@@ -76,6 +76,11 @@ def test_unknown_jobs() -> None:
         Jobs().begin_stop("none", 0)
 
 
+@pytest.mark.fidelity(
+    "batch transform",
+    "A transform job's name is unique for good, and jobs cannot be deleted",
+    source="botocore: CreateTransformJob (ResourceInUse); no DeleteTransformJob",
+)
 def test_names_are_never_free_again() -> None:
     """A name that any job has had is in use, whatever its case."""
     jobs = Jobs()
@@ -88,6 +93,11 @@ def test_names_are_never_free_again() -> None:
     )
 
 
+@pytest.mark.fidelity(
+    "listing",
+    "ListTransformJobs filters, sorts and pages",
+    source="botocore: ListTransformJobsRequest",
+)
 def test_list() -> None:
     """Jobs are filtered by status, name and time, sorted, and paged."""
     jobs = Jobs()

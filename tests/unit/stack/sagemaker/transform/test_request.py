@@ -182,6 +182,11 @@ def test_environment() -> None:
     }
 
 
+@pytest.mark.fidelity(
+    "batch transform",
+    "ModelClientConfig: 600 s and three retries by default",
+    source="botocore: ModelClientConfig",
+)
 def test_client_defaults() -> None:
     """Without ModelClientConfig a request has 600 s and three retries."""
     spec = parse(request(), Container("image", None, {}))
@@ -208,6 +213,11 @@ def test_precedence() -> None:
     assert str(effective(nothing, nothing)) == "MaxConcurrentTransforms=1, MaxPayloadInMB=6, BatchStrategy=MULTI_RECORD"
 
 
+@pytest.mark.fidelity(
+    "batch transform",
+    "/execution-parameters spells MULTI_RECORD what the API spells MultiRecord",
+    source="developer guide: your-algorithms-batch-code",
+)
 def test_offers() -> None:
     """A container says MULTI_RECORD where the API says MultiRecord, and may leave anything out."""
     answer = {"MaxConcurrentTransforms": 8, "BatchStrategy": "MULTI_RECORD", "MaxPayloadInMB": 6}

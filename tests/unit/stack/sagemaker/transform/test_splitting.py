@@ -88,6 +88,11 @@ def test_recordio(size: int) -> None:
     assert [r.body for r in records] == [b"hello", b"ab" + MAGIC + b"cdef" + MAGIC + b"g", b""]
 
 
+@pytest.mark.fidelity(
+    "batch transform",
+    "TFRecord input is split by its frames",
+    source="botocore: TransformInput.SplitType",
+)
 @pytest.mark.parametrize("size", [1, 5, 1000])
 def test_tfrecords(size: int) -> None:
     """TFRecord frames are told apart by their lengths, which carry a checksum."""

@@ -191,6 +191,11 @@ async def test_as_many_out_as_in(strategy: str, tmp_path: Path) -> None:
     assert model.slots._value == 4
 
 
+@pytest.mark.fidelity(
+    "batch transform",
+    "Gzip input is decompressed before it is split; output is not compressed",
+    source="API reference: TransformInput.CompressionType",
+)
 async def test_gzip(tmp_path: Path) -> None:
     """A gzip-compressed object is decompressed on its way to the model; the output is not compressed."""
     row = Row("gzip", gzip.compress(ROWS), sums, [], b"", split="Line", assemble="Line")
@@ -252,6 +257,11 @@ async def test_failures(id_: str, content: bytes, more: dict[str, Any], why: str
     assert set(store.objects) == {"in"}
 
 
+@pytest.mark.fidelity(
+    "batch transform",
+    "Answers that cannot be joined with their records fail the file",
+    source="developer guide: batch-transform-data-processing",
+)
 @pytest.mark.parametrize(
     ("kind", "content", "answer", "why"),
     [
@@ -271,6 +281,11 @@ async def test_unjoinable_answers(kind: str, content: bytes, answer: bytes, why:
     assert why in str(caught.value)
 
 
+@pytest.mark.fidelity(
+    "batch transform",
+    "One bad record fails its whole file, which gets no output",
+    source="developer guide: batch-transform-errors",
+)
 @pytest.mark.parametrize("concurrency", [1, 3])
 async def test_a_poison_record(concurrency: int, tmp_path: Path) -> None:
     """A record that the model refuses fails the object, frees every slot and ends the other requests."""
@@ -302,6 +317,11 @@ async def test_not_gzip(tmp_path: Path) -> None:
         await run(row, FakeModel(sums), tmp_path, TransformInput={"CompressionType": "Gzip"})
 
 
+@pytest.mark.fidelity(
+    "batch transform",
+    "TransformOutput.KmsKeyId encrypts the output",
+    source="API reference: TransformOutput.KmsKeyId",
+)
 async def test_a_kms_key_goes_with_the_output(tmp_path: Path) -> None:
     """The output is stored under the key that the request names."""
     store = await run(TABLE[0], FakeModel(sums), tmp_path, TransformOutput={"KmsKeyId": "alias/mine"})

@@ -25,7 +25,7 @@ from aiohttp import web
 from botocore.loaders import Loader
 from botocore.model import ServiceModel, StringShape
 
-from workbench.stack.sagemaker.api.gaps import WITHOUT_EFFECT, Gap
+from workbench.stack.sagemaker.api.gaps import CONTAINERS, WITHOUT_EFFECT, Gap
 from workbench.stack.sagemaker.runtime.door import NOT_EMULATED
 from workbench.stack.sagemaker.scaling.metric_math import FUNCTIONS
 from workbench.stack.sagemaker.scaling.resources import DIMENSIONS
@@ -131,6 +131,8 @@ def _missing(operations: Mapping[str, Iterable[str]]) -> Iterator[str]:
     yield f"| metrics of scaling policies | metric math beyond arithmetic, comparisons and {', '.join(FUNCTIONS)} |"
     yield from ("", "Accepted, described as given, and without effect here:", "")
     yield from (f"- {shape}: {', '.join(members)}" for shape, members in WITHOUT_EFFECT.items())
+    yield from ("", "Model processes differ from SageMaker's containers:", "")
+    yield from (f"- {text}" for text in CONTAINERS)
     yield from ("", f"Operations, of those that botocore {version('botocore')} knows:", "")
     for service, names in operations.items():
         known = ServiceModel(Loader().load_service_model(service, "service-2"), service).operation_names

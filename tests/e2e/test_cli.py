@@ -20,7 +20,9 @@ from workbench.stack.deployment import Deployment
 from workbench.stack.layout import Layout, project_root
 from workbench.stack.processes import free_port
 
-COMMANDS = ["up", "status", "down", "deploy", "destroy", "demo", "fault", "fault kill", "keys", "keys create"]
+COMMANDS = [
+    "up", "status", "down", "deploy", "destroy", "demo", "sagemaker", "fault", "fault kill", "keys", "keys create",
+]  # fmt: skip
 
 
 def cli(*arguments: str, folder: Path | None = None, named: str | None = None) -> subprocess.CompletedProcess[str]:

@@ -20,6 +20,9 @@ Key = tuple[str, str]
 """Kind and name."""
 
 
+_NONE = object()
+
+
 class JournalError(Exception):
     """The file cannot be used; the message says why, with the way out."""
 
@@ -71,21 +74,25 @@ class Journal:
             raise JournalError(f"cannot use {self._path}: {error}; choose another --state-dir") from error
         except sqlite3.DatabaseError as error:
             raise JournalError(f"cannot read {self._path}: {error}; remove it to start without its state") from error
-        self._kept: dict[Key, str] = {(kind, name): document for kind, name, document in rows}
+        try:
+            self._kept = {(kind, name): json.loads(document) for kind, name, document in rows}
+        except ValueError as error:
+            raise JournalError(f"cannot read {self._path}: {error}; remove it to start without its state") from error
 
     def rows(self) -> Iterator[Row]:
         """Every document, oldest first."""
         for (kind, name), document in self._kept.items():
-            yield Row(kind, name, json.loads(document))
+            yield Row(kind, name, document)
 
     def keep(self, documents: Mapping[Key, Any]) -> bool:
         """Make these, and only these, what survives, in one transaction. Whether anything had to be written.
 
-        Raises `JournalError`, and then nothing has changed on disk.
+        They are kept to be compared with the next ones, so the caller must not change them afterwards. Raises
+        `JournalError`, and then nothing has changed on disk.
         """
-        wanted = {key: json.dumps(document, sort_keys=True) for key, document in documents.items()}
-        changed = [(*key, text) for key, text in wanted.items() if self._kept.get(key) != text]
-        gone = [key for key in self._kept if key not in wanted]
+        # Comparing is several times cheaper than writing them all out as JSON to compare texts.
+        changed = [(*key, json.dumps(given)) for key, given in documents.items() if self._kept.get(key, _NONE) != given]
+        gone = [key for key in self._kept if key not in documents]
         if not changed and not gone:
             return False
         try:
@@ -98,7 +105,7 @@ class Journal:
                 )
         except sqlite3.Error as error:
             raise JournalError(f"cannot write {self._path}: {error}") from error
-        self._kept = wanted
+        self._kept = dict(documents)
         return True
 
     def close(self) -> None:

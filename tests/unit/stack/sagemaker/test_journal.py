@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -76,9 +77,18 @@ def test_a_file_that_is_none(file: Path) -> None:
     assert file.read_bytes().startswith(b"something else")
 
 
+def test_a_document_that_is_none(file: Path) -> None:
+    """A row that is not JSON is told like a file that is no database."""
+    Journal(file).close()
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("INSERT INTO documents VALUES ('a', 'x', '{')")
+    with pytest.raises(JournalError, match=r"cannot read .*remove it"):
+        Journal(file)
+
+
 def test_another_version(file: Path) -> None:
     """A journal of another form is refused."""
-    with sqlite3.connect(file) as database:
+    with closing(sqlite3.connect(file)) as database, database:
         database.execute("PRAGMA user_version=99")
     with pytest.raises(JournalError, match=r"another version .*99.*remove it"):
         Journal(file)

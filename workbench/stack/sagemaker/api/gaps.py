@@ -2,7 +2,7 @@
 
 A request that asks for a `Gap` is refused and says "not emulated", so that nobody takes it for AWS's answer.
 `WITHOUT_EFFECT` is accepted and described as it was given, and changes nothing: there is no network, no key, no role
-and no image here for it to act on.
+and no image here for it to act on. `CONTAINERS` says what else a model meets that it would not on AWS.
 """
 
 from __future__ import annotations
@@ -72,3 +72,11 @@ WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
     "CreateTransformJobRequest": ("ExperimentConfig",),
 }
 """Shape -> its members."""
+
+CONTAINERS = (
+    "Images are not pulled: the archive's code runs in this environment's Python, on this machine's processor",
+    "`code/requirements.txt` is not installed: what the code imports has to be installed here",
+    "input_fn, predict_fn and output_fn have no defaults (the toolkit's convert to and from numpy arrays)",
+    "Processes share the host's network, files and memory; a variant's instance type bounds none of them",
+    "Logs are files in the state folder, not log groups",
+)

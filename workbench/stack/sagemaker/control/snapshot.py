@@ -46,7 +46,7 @@ def save(catalog: Catalog, endpoints: Endpoints) -> Iterator[Row]:
             yield Row("endpoint", endpoint.name, _saved_endpoint(endpoint))
     for arn, tags in catalog.tags.all().items():
         if arn not in leaving:
-            yield Row("tags", arn, tags)
+            yield Row("tags", arn, dict(tags))
 
 
 def load(row: Row, catalog: Catalog, endpoints: Endpoints, now: float) -> bool:

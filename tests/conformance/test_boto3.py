@@ -167,7 +167,7 @@ def test_paginator(client: Callable[[str], Any], service: str, operation: str) -
 
 
 @pytest.mark.fidelity(
-    "endpoint states",
+    "waiters",
     "EndpointInService and EndpointDeleted end as botocore's waiters expect: success, failure, deletion",
     source="botocore: sagemaker waiters-2",
 )
@@ -190,7 +190,7 @@ def test_endpoint_waiters(client: Callable[[str], Any], model: str) -> None:
 
 
 @pytest.mark.fidelity(
-    "batch transform",
+    "waiters",
     "TransformJobCompletedOrStopped ends as botocore's waiter expects: completed, stopped, failed, unknown",
     source="botocore: sagemaker waiters-2",
 )

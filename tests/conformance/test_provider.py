@@ -93,6 +93,12 @@ def schema(host: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@pytest.mark.fidelity(
+    "clients",
+    "The AWS provider creates models, configurations, endpoints and scalable targets, finds them as it made them, "
+    "moves an endpoint to a new configuration before it deletes the old one, and deletes all",
+    source="hashicorp/terraform-provider-aws 5.100.0",
+)
 @pytest.mark.parametrize("stack", UPDATES)
 def test_the_provider_deploys_updates_and_destroys(stack: str, host: Cloud, schema: Path, tmp_path: Path) -> None:
     """Valid; applied; no drift; an update replaces the configuration first and moves the endpoint; no drift; gone."""

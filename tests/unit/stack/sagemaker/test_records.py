@@ -75,6 +75,17 @@ def test_bad_configurations(catalog: Catalog, request_: dict[str, Any], message:
     assert len(catalog.list_endpoint_configs({})["EndpointConfigs"]) == 4
 
 
+@pytest.mark.fidelity(
+    "serverless",
+    "EnableSSMAccess false is no instance setting: a serverless variant may say it",
+    source="hashicorp/terraform-provider-aws 5.100.0, which always sends it",
+)
+def test_a_switch_that_is_off(catalog: Catalog) -> None:
+    """A serverless variant that says it wants no SSM access is accepted."""
+    catalog.create_endpoint_config(config("off", serverless(EnableSSMAccess=False)), 5.0)
+    assert catalog.describe_endpoint_config({"EndpointConfigName": "off"})["ProductionVariants"][0]["ServerlessConfig"]
+
+
 @pytest.mark.parametrize(
     ("container", "message"),
     [

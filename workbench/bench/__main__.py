@@ -14,7 +14,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
-from workbench.bench import cold_import, decide, package
+from workbench.bench import cold_import, decide, package, sagemaker
 from workbench.bench.budgets import verdicts
 from workbench.bench.figures import read, rewrite
 from workbench.bench.processes import BenchError
@@ -40,7 +40,7 @@ class Bench(Protocol):
 def main() -> None:
     """Each measurement in turn, on an otherwise idle machine."""
     terminal = Terminal(as_json=True)
-    names = ["decide", "router", "cold_import", "package"]
+    names = ["decide", "router", "cold_import", "package", "sagemaker"]
     parser = argparse.ArgumentParser(prog="python -m workbench.bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(names)}; all if not given")
     parser.add_argument(
@@ -61,6 +61,7 @@ def main() -> None:
         "router": RouterBench(with_others=options.with_others, say=terminal.say),
         "cold_import": cold_import,
         "package": package,
+        "sagemaker": sagemaker,
     }
     try:
         if options.write_readme:

@@ -57,6 +57,9 @@ BUDGETS: Final = (
     Budget("router", "own_ms.p99", "the router's own time, P99", 0.95, "ms"),
     Budget("cold_import", "ratio", "cold import to `import boto3` and one client", 0.8, "×"),
     Budget("package", "zip_bytes", "the Lambda package", 1_500_000, "B"),
+    Budget("sagemaker", "alone.added_ms_p50", "what the SageMaker emulator adds, one client, P50", 2.0, "ms"),
+    Budget("sagemaker", "crowd.added_ms_p50", "the same, 20 clients", 2.0, "ms"),
+    Budget("sagemaker", "saturated.added_ms_p50", "the same, 20 clients that wait for one core", 2.0, "ms"),
 )
 
 

@@ -91,6 +91,16 @@ def caller(name: str, kind: str, url: str) -> Iterator[Caller]:
 
 
 @contextmanager
+def crowd(name: str, url: str, clients: int) -> Iterator[Caller]:
+    """So many clients of `url` in one process, ready to run; `run` makes so many calls of each."""
+    with tempfile.TemporaryDirectory(prefix="inferlane-bench-") as folder:
+        errors = Path(folder) / "stderr"
+        arguments = [url, str(clients)]
+        with _python("workbench.bench.crowd", arguments, dict(os.environ), core=None, errors=errors) as process:
+            yield Caller(name, process, errors)
+
+
+@contextmanager
 def served(url: str) -> Iterator[str]:
     """Our handler behind an HTTP server, on the backend at `url`: its own URL, while the context lasts."""
     with tempfile.TemporaryDirectory(prefix="inferlane-bench-") as folder:

@@ -105,6 +105,7 @@ class Server:
         artifacts.clean()
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
+            cookie_jar=aiohttp.DummyCookieJar(),  # a container's cookies are its caller's business
             auto_decompress=False,
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
         )
@@ -129,7 +130,7 @@ class Server:
         serving = Serving(settings, session, Outside(services.s3, services.topics), outcome, self._telemetry.processed)
         accept = Accept(door, serving)
         self._telemetry.backlogs = accept.backlogs
-        self._routes = Routes(door, Invoke(door, session, outcome), Stream(door, session, outcome), accept)
+        self._routes = Routes(door, Invoke(door, outcome), Stream(door, session, outcome), accept)
         self._state.restore(settings.clock.now())
         loops = [
             asyncio.create_task(self._state.keep_forever()),
@@ -269,6 +270,7 @@ def _shown_lane(lane: Lane, endpoint: Endpoint) -> dict[str, object]:
             {
                 "id": r.id,
                 "pid": r.child.pid,
+                "url": r.url,
                 "state": r.state,
                 "in_flight": r.in_flight,
                 "uses": r.uses,

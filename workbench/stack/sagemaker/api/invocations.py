@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from botocore.loaders import Loader
@@ -22,7 +23,7 @@ Parameters = Mapping[str, Any]
 """Values by the API's names: strings, and the numbers of the asynchronous operation."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Parameter:
     name: str
     header: str
@@ -48,8 +49,7 @@ class Operation:
                 continue
             value = _value(parameter, text)
             given[parameter.name] = value
-            # A member's own rules, under the name that it has in the whole request.
-            problems.extend(p.replace("at ''", f"at '{_path(parameter)}'") for p in check(parameter.shape, value))
+            problems.extend(_problems(parameter, value))
         if problems:
             plural = "errors" if len(problems) > 1 else "error"
             raise AwsError("ValidationError", f"{len(problems)} validation {plural} detected: {'; '.join(problems)}")
@@ -77,6 +77,12 @@ def _operation(model: ServiceModel, name: str) -> Operation:
         if shape.serialization.get("location") == "header"
     }
     return Operation(name, takes, gives)
+
+
+@lru_cache(maxsize=1024)
+def _problems(parameter: _Parameter, value: str | int) -> tuple[str, ...]:
+    """A member's own rules that are broken, under the name that it has in the whole request. Types repeat all day."""
+    return tuple(p.replace("at ''", f"at '{_path(parameter)}'") for p in check(parameter.shape, value))
 
 
 def _value(parameter: _Parameter, text: str) -> str | int:

@@ -18,6 +18,7 @@ import aiohttp
 from workbench.stack.sagemaker.faults import VariantFaults
 from workbench.stack.sagemaker.model.artifacts import Artifact, ArtifactError, ArtifactStore
 from workbench.stack.sagemaker.model.child import Child, child_environment
+from workbench.stack.sagemaker.model.connection import Connections
 from workbench.stack.sagemaker.records import PlannedVariant
 from workbench.stack.sagemaker.settings import Settings
 
@@ -56,6 +57,11 @@ class Replica:
     burnt_cores: float = 0.0
     burning: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while burners change."""
+    connections: Connections = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.connections = Connections(self.url)
+        self.child.exited.add_done_callback(lambda _: self.connections.close())
 
     @property
     def ready(self) -> bool:

@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import aiohttp
-
 from workbench.stack.sagemaker.api import wire
 from workbench.stack.sagemaker.api.invocations import SYNC
 from workbench.stack.sagemaker.api.wire import Answer
@@ -31,7 +29,6 @@ class Invoke:
     """Serves InvokeEndpoint."""
 
     door: Door
-    session: aiohttp.ClientSession
     on_outcome: OnOutcome
 
     async def answer(self, endpoint: str, headers: Mapping[str, str], body: bytes, id_: str) -> Answer:
@@ -44,9 +41,9 @@ class Invoke:
             spilled = lane.spills
             async with lane.lease() as replica:
                 sent = time.perf_counter()
-                call = ModelCall(lane, replica, visit.parameters, body, settings.invocation_timeout_s)
+                call = ModelCall(lane, replica, visit.parameters, settings.invocation_timeout_s)
                 most_bytes = largest(settings, serverless=lane.planned.variant.serverless is not None)
-                answer = await call.answer(self.session, most_bytes)
+                answer = await call.answer(body, most_bytes)
                 model_s = time.perf_counter() - sent
                 overhead_s = time.perf_counter() - began - model_s
                 outcome = outcome_of(lane, replica, (answer.status, model_s, overhead_s), spilled)

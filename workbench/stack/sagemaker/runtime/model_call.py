@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -30,6 +30,7 @@ _SENT = {
     "InferenceId": "X-Amzn-SageMaker-Inference-Id",
 }
 """Parameter -> header of the container's request."""
+PATH = "/invocations"
 INJECTED = b"injected by the errors fault"
 
 
@@ -64,21 +65,23 @@ class ModelCall:
     lane: Lane
     replica: Replica
     parameters: Parameters
-    body: bytes | BinaryIO
     timeout_s: float
 
-    async def answer(self, session: aiohttp.ClientSession, most_bytes: int) -> ModelAnswer:
-        """The whole answer."""
+    async def answer(self, body: bytes, most_bytes: int) -> ModelAnswer:
+        """The whole answer to a small body."""
         if (injected := self.injected()) is not None:
             return injected
         try:
-            async with self.open(session) as response:
-                content = await response.read()
+            with self._breaking():
+                async with asyncio.timeout(self.timeout_s):
+                    await self._hang()
+                    reply = await self.replica.connections.post(PATH, self._headers(), body)
         except BrokenError as error:
             return ModelAnswer(0, str(error).encode())
-        if len(content) > most_bytes:
+        if len(reply.body) > most_bytes:
             return ModelAnswer(0, b"The response of container primary is larger than the endpoint allows.")
-        return ModelAnswer(response.status, content, response.headers.get("Content-Type"), attributes(response))
+        given = reply.headers
+        return ModelAnswer(reply.status, reply.body, given.get("content-type"), given.get(CUSTOM_ATTRIBUTES.lower()))
 
     def injected(self) -> ModelAnswer | None:
         """The answer that the `errors` fault gives in the container's place."""
@@ -86,27 +89,37 @@ class ModelCall:
         return None if status is None else ModelAnswer(status, INJECTED, "text/plain")
 
     @asynccontextmanager
-    async def open(self, session: aiohttp.ClientSession) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def open(
+        self, session: aiohttp.ClientSession, body: bytes | BinaryIO
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         """The answer, from its headers on. Whatever breaks it off inside is a `BrokenError`."""
-        headers = {_SENT[name]: value for name, value in self.parameters.items() if name in _SENT}
-        headers |= _orders(self.lane.faults)
         timeout = aiohttp.ClientTimeout(total=self.timeout_s)
-        try:
-            if self.lane.faults.hangs:
+        url = f"{self.replica.url}{PATH}"
+        with self._breaking():
+            async with asyncio.timeout(self.timeout_s):
                 await self._hang()
-            url = f"{self.replica.url}/invocations"
-            async with session.post(url, data=self.body, headers=headers, timeout=timeout) as response:
+            async with session.post(url, data=body, headers=self._headers(), timeout=timeout) as response:
                 yield response
+
+    def _headers(self) -> dict[str, str]:
+        sent = {_SENT[name]: value for name, value in self.parameters.items() if name in _SENT}
+        return sent | _orders(self.lane.faults)
+
+    async def _hang(self) -> None:
+        """Under the `hang` fault: a container that accepts and does not answer, and is broken off when that ends."""
+        if self.lane.faults.hangs:
+            await self.lane.until(lambda: not self.lane.faults.hangs)
+            raise ConnectionResetError
+
+    @contextmanager
+    def _breaking(self) -> Iterator[None]:
+        """What breaks a call off, as `BrokenError`."""
+        try:
+            yield
         except TimeoutError as error:
             raise BrokenError(wire.TIMED_OUT, late=True) from error
         except (aiohttp.ClientError, OSError) as error:
             raise BrokenError(wire.no_response(self.lane.factory.endpoint), late=False) from error
-
-    async def _hang(self) -> None:
-        """A container that accepts and does not answer: until the time limit, or until it is gone. Always raises."""
-        async with asyncio.timeout(self.timeout_s):
-            await self.lane.until(lambda: not self.lane.faults.hangs)
-        raise ConnectionResetError
 
 
 def attributes(response: aiohttp.ClientResponse) -> str | None:

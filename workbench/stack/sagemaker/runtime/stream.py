@@ -77,9 +77,9 @@ class Stream:
             spilled = lane.spills
             async with lane.lease() as replica:
                 sent, course = time.perf_counter(), _Course()
-                call = ModelCall(lane, replica, visit.parameters, body, self.door.settings.stream_timeout_s)
+                call = ModelCall(lane, replica, visit.parameters, self.door.settings.stream_timeout_s)
                 try:
-                    failed = await self._relay(call, id_, caller, course)
+                    failed = await self._relay(call, body, id_, caller, course)
                 finally:
                     seen = (course.status, time.perf_counter() - sent, sent - began)
                     self.on_outcome(endpoint, lane.planned.variant.name, outcome_of(lane, replica, seen, spilled))
@@ -90,13 +90,15 @@ class Stream:
         text = failed.body.decode(errors="replace")
         return wire.model_error(failed.status, text, self.door.place(endpoint), id_)
 
-    async def _relay(self, call: ModelCall, id_: str, caller: Caller, course: _Course) -> ModelAnswer | None:
+    async def _relay(
+        self, call: ModelCall, body: bytes, id_: str, caller: Caller, course: _Course
+    ) -> ModelAnswer | None:
         """Send the model's answer on; what it answered instead of one, if it did before the stream began."""
         if (injected := call.injected()) is not None:
             course.status = injected.status
             return injected
         try:
-            async with call.open(self.session) as response:
+            async with call.open(self.session, body) as response:
                 course.status = response.status
                 if not 200 <= response.status < 300:
                     return ModelAnswer(response.status, await response.read())

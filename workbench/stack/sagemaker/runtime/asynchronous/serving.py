@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 import aiohttp
 
@@ -96,19 +97,19 @@ class Serving:
     async def _call(self, request: Request, lane: Lane, replica: Replica, folder: Path, course: _Course) -> None:
         began = time.monotonic()
         with (folder / "in").open("rb") as body:
-            call = ModelCall(lane, replica, request.parameters, body, request.timeout_s)
-            status = await self._answer(call, folder / "out", course)
+            call = ModelCall(lane, replica, request.parameters, request.timeout_s)
+            status = await self._answer(call, body, folder / "out", course)
         seen = (status, time.monotonic() - began, 0.0)
         ready = sum(r.ready for r in lane.replicas)
         self.on_outcome(request.endpoint, lane.planned.variant.name, Outcome("asynchronous", *seen, ready, replica.id))
 
-    async def _answer(self, call: ModelCall, file: Path, course: _Course) -> int:
+    async def _answer(self, call: ModelCall, body: BinaryIO, file: Path, course: _Course) -> int:
         """The container's status; 0 when it has not answered."""
         if (injected := call.injected()) is not None:
             course.failed("invocation", _said(injected.status), injected.body)
             return injected.status
         try:
-            async with call.open(self.session) as response:
+            async with call.open(self.session, body) as response:
                 with file.open("wb") as out:
                     async for block in response.content.iter_chunked(BLOCK):
                         out.write(block)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from tests.contract.sagemaker.emulator import BUCKET, CREDENTIALS, IMAGE, ROLE, VARIANT, Aws, Emulator, eventually
 
@@ -174,3 +179,63 @@ def test_a_killed_model_process_is_replaced_and_leaves_no_port(emulator: Emulato
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=1)
     assert code_of(emulator, "dedicated") == "OK"
+
+
+class Customer(threading.Thread):
+    """Makes, changes and deletes endpoints for as long as it is answered, and remembers what it was answered."""
+
+    def __init__(self, emulator: Emulator, round_: int, serving: list[str]) -> None:
+        super().__init__(daemon=True)
+        self.made: set[str] = set()
+        self.leaving: set[str] = set()
+        self.gone: set[str] = set()
+        self._emulator, self._round, self._serving = emulator, round_, serving
+
+    def run(self) -> None:
+        """Until the emulator is gone."""
+        with contextlib.suppress(BotoCoreError):
+            for number in itertools.count():
+                with contextlib.suppress(ClientError):  # still in progress, most likely
+                    self._do(f"r{self._round}-{number}")
+
+    def _do(self, name: str) -> None:
+        config = self._emulator.config(name, self._emulator.model(name))
+        if len(self._serving) + len(self.made) < 3:
+            self._emulator.endpoint(name, config)
+            self.made.add(name)
+        elif self._serving and random.random() < 0.3:
+            victim = self._serving.pop()
+            self.leaving.add(victim)
+            self._emulator.sagemaker.delete_endpoint(EndpointName=victim)
+            self.gone.add(victim)
+        elif self._serving:
+            self._emulator.sagemaker.update_endpoint(
+                EndpointName=random.choice(self._serving), EndpointConfigName=config
+            )
+
+
+@pytest.mark.drill
+def test_killed_at_any_moment(aws: Aws, tmp_path: Path) -> None:
+    """Killed ten times amid creations, updates and deletions: what was answered holds, all that is left serves."""
+    random.seed(4)
+    serving: list[str] = []
+    gone: set[str] = set()
+    for round_ in range(10):
+        emulator = Emulator.start(tmp_path / "state", aws.url)
+        try:
+            names = {e["EndpointName"] for e in emulator.sagemaker.list_endpoints(MaxResults=100)["Endpoints"]}
+            assert names >= set(serving)
+            assert not names & gone
+            for name in names:
+                assert emulator.settled(name)["EndpointStatus"] == "InService"
+                assert code_of(emulator, name) == "OK"
+            customer = Customer(emulator, round_, sorted(names))
+            customer.start()
+            time.sleep(random.uniform(0.2, 2.0))
+            children = emulator.children()
+        finally:
+            emulator.stop(signal.SIGKILL)
+        # Not waited for: its client tries again for a while, and nobody answers any more.
+        assert psutil.wait_procs(children, timeout=5)[1] == []
+        serving = sorted((names | customer.made) - customer.leaving)
+        gone = customer.gone

@@ -11,10 +11,10 @@ what is left is cleared away and the stack starts blank; what has to be deployed
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 import sys
-import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable
@@ -130,7 +130,18 @@ def advice(layout: Layout, record: StackRecord) -> list[str]:
         SAGEMAKER: "its models, endpoints and scaling are kept, requests to them fail meanwhile",
         BRIDGE: "metrics of the functions are missing from then on",
     }
-    return [f"{name} died (log: {layout.logs / f'{name}.log'}); {comes_back[name]}: `inferlane up`" for name in dead]
+    unsaved = [] if SAGEMAKER in dead else _unsaved(record)
+    return unsaved + [
+        f"{name} died (log: {layout.logs / f'{name}.log'}); {comes_back[name]}: `inferlane up`" for name in dead
+    ]
+
+
+def _unsaved(record: StackRecord) -> list[str]:
+    try:
+        health = json.loads(_get(_probes(record)[SAGEMAKER]))
+    except (OSError, ValueError):  # it does not answer: `health` says so
+        return []
+    return [f"what changes now would not survive a crash: {health['unsaved']}"] if "unsaved" in health else []
 
 
 def _deployed(layout: Layout, record: StackRecord) -> list[str]:
@@ -157,10 +168,19 @@ def health(record: StackRecord) -> dict[str, str]:
 def answers(url: str, timeout_s: float = 2.0) -> bool:
     """Whether a GET of the URL gives 200."""
     try:
-        with urllib.request.urlopen(url, timeout=timeout_s) as response:  # noqa: S310 - http to loopback
-            return bool(response.status == 200)
-    except (urllib.error.URLError, TimeoutError, ConnectionError):
+        _get(url, timeout_s)
+    except OSError:
         return False
+    return True
+
+
+def _get(url: str, timeout_s: float = 2.0) -> bytes:
+    """The answer to a GET. Raises `OSError` where that is not 200."""
+    with urllib.request.urlopen(url, timeout=timeout_s) as response:  # noqa: S310 - http to loopback
+        if response.status != 200:
+            raise OSError(f"{url} gives HTTP {response.status}")
+        body: bytes = response.read()
+        return body
 
 
 def _start(layout: Layout, port: int, pace: Pace, say: Callable[[str], None]) -> StackRecord:

@@ -145,6 +145,27 @@ def test_a_call_that_was_answered_is_kept(aws: Aws, tmp_path: Path) -> None:
         again.stop()
 
 
+@pytest.mark.skipif(not hasattr(psutil.Process, "rlimit"), reason="limits of another process are Linux's")
+def test_a_state_that_cannot_be_kept_is_told(aws: Aws, tmp_path: Path) -> None:
+    """A disk without room fails no call; health and log say that changes would not survive, until they would again."""
+    emulator = Emulator.start(tmp_path / "state", aws.url)
+    try:
+        process = psutil.Process(emulator.process.pid)
+        _, most = process.rlimit(psutil.RLIMIT_FSIZE)
+        process.rlimit(psutil.RLIMIT_FSIZE, ((tmp_path / "state" / "state.db-wal").stat().st_size, most))
+        emulator.model("first")
+        assert "cannot write" in emulator.admin("GET", "/health")["unsaved"]
+        assert "changes will not survive" in (tmp_path / "state.log").read_text()
+        process.rlimit(psutil.RLIMIT_FSIZE, (most, most))
+        emulator.model("second")
+        assert "unsaved" not in emulator.admin("GET", "/health")
+        emulator.stop(signal.SIGKILL)
+        emulator = Emulator.start(tmp_path / "state", aws.url)
+        assert {m["ModelName"] for m in emulator.sagemaker.list_models()["Models"]} == {"first", "second"}
+    finally:
+        emulator.stop()
+
+
 def started(state_dir: Path, aws: Aws) -> subprocess.CompletedProcess[str]:
     """A start that is to fail."""
     command = [sys.executable, "-m", "workbench.stack.sagemaker", "--port", "0", "--state-dir", str(state_dir)]

@@ -159,7 +159,11 @@ def test_inline(emulator: Emulator, aws: Aws, told: Any) -> None:
 @pytest.mark.parametrize(
     ("asked", "reason", "content"),
     [
-        ({"body": {"fail": "server"}}, f"ClientError: Received server error (500) from model. {CLIENT_ERROR}", b"Runt"),
+        (
+            {"body": {"fail": "server"}},
+            f"ClientError: Received server error (500) from model. {CLIENT_ERROR}",
+            b"the model broke",
+        ),
         ({"body": {"fail": "client"}}, f"ClientError: Received client error (415) from model. {CLIENT_ERROR}", b"only"),
         ({"body": {"parts": 2}}, "ClientError: The response from container primary did not specify the required", b"C"),
         (

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from workbench.stack.sagemaker.model.toolkit import ContractError, Handler, Reply
@@ -53,14 +56,14 @@ def load(tmp_path: Path) -> Iterator[Load]:
         ({"Content-Type": "application/json"}, "['M', 'str', 'application/json'] application/json"),
         (
             {"content-type": "text/csv; charset=utf-8", "Accept": "*/*"},
-            "['M', 'str', 'text/csv; charset=utf-8'] application/json",
+            "['M', 'bytes', 'text/csv; charset=utf-8'] application/json",
         ),
         ({"Content-Type": "image/png", "accept": "text/plain"}, "['M', 'bytes', 'image/png'] text/plain"),
         ({}, "['M', 'bytes', None] application/json"),
     ],
 )
 def test_types(load: Load, headers: dict[str, str], expected: str) -> None:
-    """JSON and CSV arrive as text, the rest as bytes; no Accept, or */*, is the default."""
+    """JSON and CSV arrive as text, the rest, parameters included, as bytes; no Accept, or */*, is the default."""
     reply = load(ECHO).answer(b"{}", headers)
     assert (reply.status, whole(reply).decode()) == (200, expected)
     assert reply.content_type == expected.rsplit(" ", 1)[1]
@@ -147,7 +150,7 @@ def execution_parameters(): return {"MaxPayloadInMB": 6}
     source="aws/sagemaker-inference-toolkit@f79853d: transformer.py",
 )
 def test_exceptions(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
-    """An exception is a 500 with a short body and a traceback in the log; a 4xx status of its own is kept."""
+    """An exception is a 500 with its text and a traceback, also in the log; a 4xx status of its own is kept."""
     handler = load(
         ECHO
         + """
@@ -159,7 +162,8 @@ def predict_fn(data, model):
 """
     )
     assert (reply := handler.answer(b"", {})).status == 500
-    assert reply.body == b"KeyError: 'weights'"
+    assert whole(reply).startswith(b"'weights'\nTraceback (most recent call last)")
+    assert whole(reply).rstrip().endswith(b"KeyError: 'weights'")
     assert "Traceback (most recent call last)" in capsys.readouterr().err
     assert (reply := handler.answer(b"", {"content-type": "422"})).status == 422
     assert reply.body == b"not this"
@@ -171,10 +175,74 @@ def predict_fn(data, model):
     "transform_fn beside input_fn, predict_fn or output_fn is refused",
     source="aws/sagemaker-inference-toolkit@f79853d: transformer.py",
 )
+def test_the_toolkits_own_errors(load: Load) -> None:
+    """An error of the toolkit's kind has its status, and its message before the traceback."""
+    handler = load(
+        ECHO
+        + """
+class ToolkitError(Exception):
+    def __init__(self): self.status_code, self.message, self.phrase = 507, "no room", "No Room"
+def predict_fn(data, model): raise ToolkitError()
+"""
+    )
+    reply = handler.answer(b"", {})
+    assert reply.status == 507
+    assert whole(reply).startswith(b"no room\nTraceback")
+
+
+DOUBLE = """
+def model_fn(model_dir): return 2
+def predict_fn(data, model): return data * model
+"""
+
+
+def npy(array: Any) -> bytes:
+    """An array as NPY has it."""
+    out = io.BytesIO()
+    np.save(out, array)
+    return out.getvalue()
+
+
+@pytest.mark.fidelity(
+    "containers",
+    "Without input_fn and output_fn, arrays come and go as JSON, CSV or NPY; other types are a 500",
+    source="aws/sagemaker-inference-toolkit decoder.py, encoder.py, default_inference_handler.py",
+)
+@pytest.mark.parametrize(
+    ("sent", "content_type", "accept", "expected"),
+    [
+        (b"[[1, 2]]", "application/json", None, b"[[2, 4]]"),
+        (b"1,2\n3,4\n", "text/csv", "text/csv", b"2.0,4.0\n6.0,8.0\n"),
+        (npy(np.array([1, 2])), "application/x-npy", "application/json", b"[2, 4]"),
+        (b"[1]", "application/json", "application/x-npy", npy(np.array([2]))),
+    ],
+)
+def test_default_codecs(load: Load, sent: bytes, content_type: str, accept: str | None, expected: bytes) -> None:
+    """The toolkit's default functions decode, and encode as Accept says."""
+    headers = {"Content-Type": content_type} | ({"Accept": accept} if accept else {})
+    reply = load(DOUBLE).answer(sent, headers)
+    assert (reply.status, whole(reply), reply.content_type) == (200, expected, accept or "application/json")
+
+
+@pytest.mark.parametrize(
+    ("code", "headers", "text"),
+    [
+        (DOUBLE, {"Content-Type": "image/png"}, b"Content type image/png is not supported by this framework"),
+        (DOUBLE, {"Content-Type": "application/json", "Accept": "a/b"}, b"Content type a/b is not supported"),
+        ("def model_fn(d): pass", {"Content-Type": "application/json"}, b"\nPlease provide a predict_fn"),
+    ],
+)
+def test_what_the_defaults_cannot_do(load: Load, code: str, headers: dict[str, str], text: bytes) -> None:
+    """Types without a codec, and a program without predict_fn, are a 500 with the toolkit's words."""
+    reply = load(code).answer(b"[1]", headers)
+    assert reply.status == 500
+    assert whole(reply).startswith(text)
+
+
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("def model_fn(d): pass", "inference.py does not define input_fn, predict_fn, output_fn"),
+        ("def predict_fn(d, m): pass", "inference.py does not define model_fn"),
         ("def transform_fn(m, b, c, a): pass", "inference.py does not define model_fn"),
         (ECHO + "\ndef transform_fn(m, b, c, a): pass", "Cannot use transform_fn implementation in conjunction with"),
     ],

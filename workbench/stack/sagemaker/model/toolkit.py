@@ -5,14 +5,17 @@
 - `model_fn(model_dir)` loads; `input_fn(body, content_type)`, `predict_fn(data, model)` and
   `output_fn(prediction, accept)` serve, or `transform_fn(model, body, content_type, accept)` alone. Each may take one
   more argument, the context. `pre_model_fn(model_dir)` and `model_warmup_fn(model_dir, model)` run if defined.
-- No Accept, or `*/*`, means `SAGEMAKER_DEFAULT_INVOCATIONS_ACCEPT` (default application/json). JSON and CSV bodies are
-  decoded as UTF-8 before `input_fn`; all others stay bytes. The response's content type is the accept, unless the
-  function returns `(body, content_type)`.
+- No Accept, or `*/*`, means `SAGEMAKER_DEFAULT_INVOCATIONS_ACCEPT` (default application/json). Bodies of exactly the
+  types application/json and text/csv are decoded as UTF-8 before `input_fn`; all others stay bytes. The response's
+  content type is the accept, unless the function returns `(body, content_type)`.
 - A function that answers with a generator of text or bytes streams: its parts go out as they come.
-- An exception is a 500; one with an integer `status` from 400 to 499 answers with that status and its own text.
+- Without `input_fn` or `output_fn` the toolkit's own codecs serve (`codecs.py`); without `predict_fn` every request is
+  a 500.
+- An exception is a 500 of its text and the traceback; one of the toolkit's kind, with `status_code` and `message`, has
+  that status and that text before the traceback.
 
-Not the toolkit's: no default input, output or predict functions (they would need numpy codecs), and
-`execution_parameters()` answers GET /execution-parameters where it is defined. A JSON or CSV body that is not UTF-8
+Not the toolkit's: an exception with an integer `status` from 400 to 499 answers with that status and its text alone,
+and `execution_parameters()` answers GET /execution-parameters where it is defined. A JSON or CSV body that is not UTF-8
 goes to `input_fn` as bytes, so that the model's own refusal comes back: the toolkit's 500 would come before the model.
 Source: aws/sagemaker-inference-toolkit, transformer.py, parameters.py, environment.py.
 """
@@ -31,7 +34,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from workbench.stack.sagemaker.model import codecs
+
 UTF8_TYPES = {"application/json", "text/csv"}
+TEXT = "text/plain; charset=utf-8"
 TRANSFORM_PARTS = ("input_fn", "predict_fn", "output_fn")
 
 
@@ -143,10 +149,23 @@ def _functions(module: ModuleType) -> dict[str, Callable[..., Any]]:
             "Cannot use transform_fn implementation in conjunction with input_fn, predict_fn, and/or output_fn "
             "implementation"
         )
-    needed = ("model_fn",) if "transform_fn" in found else ("model_fn", *TRANSFORM_PARTS)
-    if missing := [n for n in needed if n not in found]:
-        raise ContractError(f"{Path(str(module.__file__)).name} does not define {', '.join(missing)}")
-    return found
+    if "model_fn" not in found:
+        raise ContractError(f"{Path(str(module.__file__)).name} does not define model_fn")
+    return found if "transform_fn" in found else {**DEFAULTS, **found}
+
+
+def _no_predict_fn(data: Any, model: Any) -> Any:
+    raise NotImplementedError(
+        "\nPlease provide a predict_fn implementation.\n"
+        "See documentation for predict_fn at https://sagemaker.readthedocs.io/en/stable/\n"
+    )
+
+
+DEFAULTS: Mapping[str, Callable[..., Any]] = {
+    "input_fn": codecs.decoded,
+    "predict_fn": _no_predict_fn,
+    "output_fn": codecs.encoded,
+}
 
 
 def _call(function: Callable[..., Any], arguments: list[Any], context: Context) -> Any:
@@ -158,8 +177,7 @@ def _call(function: Callable[..., Any], arguments: list[Any], context: Context) 
 
 
 def _decoded(body: bytes, content_type: str | None) -> str | bytes:
-    media_type = (content_type or "").split(";", 1)[0].strip().lower()
-    if media_type not in UTF8_TYPES:
+    if content_type not in UTF8_TYPES:
         return body
     try:
         return body.decode("utf-8")
@@ -184,5 +202,10 @@ def _part(result: object) -> bytes:
 def _refusal(error: Exception) -> Reply:
     status = getattr(error, "status", None)
     if isinstance(status, int) and 400 <= status < 500:
-        return Reply(status, str(error).encode(), "text/plain; charset=utf-8")
-    return Reply(500, f"{type(error).__name__}: {error}".encode(), "text/plain; charset=utf-8")
+        return Reply(status, str(error).encode(), TEXT)
+    told, message = getattr(error, "status_code", None), error
+    if isinstance(told, int) and 400 <= told < 600:
+        status, message = told, getattr(error, "message", error)
+    else:
+        status = 500
+    return Reply(status, f"{message}\n{traceback.format_exc()}".encode(), TEXT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import random
 import signal
@@ -143,6 +144,48 @@ def test_a_call_that_was_answered_is_kept(aws: Aws, tmp_path: Path) -> None:
         assert len(again.sagemaker.list_models(MaxResults=100)["Models"]) == 20
     finally:
         again.stop()
+
+
+def test_asynchronous_requests_are_served_by_the_next(aws: Aws, tmp_path: Path) -> None:
+    """Of three that were taken, one in the model and two waiting, each has its answer in S3 after a kill."""
+    emulator = Emulator.start(tmp_path / "state", aws.url)
+    emulator.sagemaker.create_endpoint_config(
+        EndpointConfigName="async",
+        ProductionVariants=[
+            {
+                "VariantName": VARIANT,
+                "ModelName": emulator.model("model"),
+                "InstanceType": "ml.m5.large",
+                "InitialInstanceCount": 1,
+            }
+        ],
+        AsyncInferenceConfig={
+            "OutputConfig": {"S3OutputPath": f"s3://{BUCKET}/after-a-kill/"},
+            "ClientConfig": {"MaxConcurrentInvocationsPerInstance": 1},
+        },
+    )
+    emulator.endpoint("async", "async")
+    emulator.settled("async")
+    for number in range(3):
+        body = json.dumps({"number": number, "sleep_s": 0.7}).encode()
+        emulator.runtime.invoke_endpoint_async(EndpointName="async", Body=body, ContentType="application/json")
+    time.sleep(0.2)
+    emulator.stop(signal.SIGKILL)
+    emulator = Emulator.start(tmp_path / "state", aws.url)
+
+    def answered() -> set[int]:
+        found = aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="after-a-kill/").get("Contents", ())
+        bodies = [aws.s3.get_object(Bucket=BUCKET, Key=o["Key"])["Body"].read() for o in found]
+        return {json.loads(body)["input"]["number"] for body in bodies}
+
+    try:
+        eventually(lambda: answered() == {0, 1, 2}, 15)
+        assert "3 asynchronous requests of an earlier run are served now" in (tmp_path / "state.log").read_text()
+        emulator.stop()
+        emulator = Emulator.start(tmp_path / "state", aws.url)
+        assert "asynchronous requests of an earlier run" not in (tmp_path / "state.log").read_text()
+    finally:
+        emulator.stop()
 
 
 @pytest.mark.skipif(not hasattr(psutil.Process, "rlimit"), reason="limits of another process are Linux's")

@@ -1,5 +1,7 @@
 """What survives the process: JSON documents by kind and name, in one SQLite file. Knows nothing of what they say.
 
+State is kept as a whole (`keep`), requests one by one (`put`, `drop`), for there can be many of them at a time.
+
 Why SQLite: a transaction is there or it is not, whatever kills the process and when, without a format, a compaction and
 a recovery of our own. Write-ahead log, synchronous NORMAL: a killed process loses nothing, because what it wrote is in
 the system's hands; a power cut can lose the last changes, never half of one, and no event loop waits for a disk. The
@@ -66,6 +68,7 @@ class Journal:
                     "PRIMARY KEY (kind, name))"
                 )
                 self._database.execute(f"PRAGMA user_version={VERSION}")
+                self._database.execute("CREATE TABLE IF NOT EXISTS requests (name TEXT PRIMARY KEY, document TEXT)")
             rows = self._database.execute("SELECT kind, name, document FROM documents ORDER BY rowid").fetchall()
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
@@ -107,6 +110,25 @@ class Journal:
             raise JournalError(f"cannot write {self._path}: {error}") from error
         self._kept = dict(documents)
         return True
+
+    def requests(self) -> list[Any]:
+        """What was put and not dropped, oldest first."""
+        rows = self._database.execute("SELECT document FROM requests ORDER BY rowid").fetchall()
+        return [json.loads(document) for (document,) in rows]
+
+    def put(self, name: str, document: Any) -> None:
+        """A document that comes and goes by itself, beside those of `keep`. Raises `JournalError`."""
+        self._write("INSERT INTO requests VALUES (?, ?)", name, json.dumps(document))
+
+    def drop(self, name: str) -> None:
+        """One that was put is over. Raises `JournalError`."""
+        self._write("DELETE FROM requests WHERE name = ?", name)
+
+    def _write(self, statement: str, *values: str) -> None:
+        try:
+            self._database.execute(statement, values)
+        except sqlite3.Error as error:
+            raise JournalError(f"cannot write {self._path}: {error}") from error
 
     def close(self) -> None:
         """Let go of the file."""

@@ -128,10 +128,11 @@ class Server:
         self._telemetry = Telemetry(settings, self._lifecycle, self._transforms.runner, services.cloudwatch)
         door, outcome = Door(settings, self._lifecycle), self._telemetry.outcome
         serving = Serving(settings, session, Outside(services.s3, services.topics), outcome, self._telemetry.processed)
-        accept = Accept(door, serving)
+        accept = Accept(door, serving, self._state)
         self._telemetry.backlogs = accept.backlogs
         self._routes = Routes(door, Invoke(door, outcome), Stream(door, session, outcome), accept)
         self._state.restore(settings.clock.now())
+        accept.resume(self._state.unserved(settings.clock))
         loops = [
             asyncio.create_task(self._state.keep_forever()),
             asyncio.create_task(self._telemetry.sample_forever()),

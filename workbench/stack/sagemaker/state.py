@@ -1,9 +1,9 @@
 """What the emulator keeps beyond its own end, and how it comes back to it. Rules of each part: the rooms' `snapshot`.
 
 Kept: models, configurations, endpoints with their counts, weights and sizes, tags, scalable targets with policies and
-scheduled actions, transform jobs, quotas that were set. Not kept: faults, scaling activities, metrics that were not
-published yet, and requests that were being served. It is kept before the call that changed it is answered, at every new
-status, and once a second for what changes by itself.
+scheduled actions, transform jobs, quotas that were set, asynchronous requests that were not served. Not kept: faults,
+scaling activities, metrics that were not published yet. It is kept before the call that changed it is answered, at
+every new status, and once a second for what changes by itself.
 """
 
 from __future__ import annotations
@@ -11,14 +11,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from workbench.stack.sagemaker.clock import Clock
 from workbench.stack.sagemaker.control import snapshot as control
 from workbench.stack.sagemaker.control.catalog import Catalog
 from workbench.stack.sagemaker.control.endpoints import Endpoints
 from workbench.stack.sagemaker.control.lifecycle import Lifecycle
 from workbench.stack.sagemaker.journal import Journal, JournalError, Key
+from workbench.stack.sagemaker.runtime.asynchronous import snapshot as requests
+from workbench.stack.sagemaker.runtime.asynchronous.request import Request
 from workbench.stack.sagemaker.scaling import snapshot as scaling
 from workbench.stack.sagemaker.scaling.service import AutoScaling
 from workbench.stack.sagemaker.settings import Settings
@@ -90,16 +94,34 @@ class State:
 
     def keep(self) -> None:
         """Bring the journal up to date. What stands in the way is logged, and `problem` until it works again."""
-        if self._closed:
-            return
+        if not self._closed:
+            self._try(lambda: self.journal.keep(self._documents()))
+
+    def _try(self, write: Callable[[], object]) -> None:
         try:
-            self.journal.keep(self._documents())
+            write()
         except JournalError as error:
             if str(error) != self.problem:
                 log.warning("changes will not survive: %s", error)
             self.problem = str(error)
         else:
             self.problem = None
+
+    def taken(self, request: Request) -> None:
+        """See `Keeper`."""
+        self._try(lambda: self.journal.put(request.key, requests.save(request)))
+
+    def ended(self, request: Request) -> None:
+        """See `Keeper`."""
+        if not self._closed:
+            self._try(lambda: self.journal.drop(request.key))
+
+    def unserved(self, clock: Clock) -> list[Request]:
+        """The asynchronous requests that an earlier run has taken and not served."""
+        found = [requests.load(document, clock, time.time()) for document in self.journal.requests()]
+        if found:
+            log.warning("%d asynchronous requests of an earlier run are served now", len(found))
+        return found
 
     async def keep_forever(self) -> None:
         """For what changes without a call: scheduled actions, ends of deletions."""

@@ -48,6 +48,20 @@ def test_only_what_differs_is_written(file: Path) -> None:
     assert list(Journal(file).rows()) == [Row("a", "x", 3)]
 
 
+def test_requests_come_and_go_by_themselves(file: Path) -> None:
+    """What was put is there until it is dropped, in its order, whatever becomes of the state."""
+    journal = Journal(file)
+    for name in ("one", "two", "three"):
+        journal.put(name, {"name": name})
+    journal.drop("two")
+    journal.keep({("a", "x"): 1})
+    journal.keep({})
+    journal.close()
+    with pytest.raises(JournalError, match="cannot write"):
+        journal.put("late", {})
+    assert Journal(file).requests() == [{"name": "one"}, {"name": "three"}]
+
+
 def test_a_failed_write_changes_nothing(file: Path) -> None:
     """When the file cannot be written that is said, and the next try writes everything."""
     journal = Journal(file)

@@ -1,7 +1,8 @@
 """InvokeEndpointAsync: requests are taken at once, answered 202, and given to instances in the order they came.
 
 An instance has MaxConcurrentInvocationsPerInstance of them at a time. While none is in service they wait: an
-asynchronous endpoint may be scaled to none. Whatever waits when its endpoint is deleted is dropped.
+asynchronous endpoint may be scaled to none. Whatever waits when its endpoint is deleted is dropped. What was taken and
+has not come to its end is kept by the `Keeper`, and resumed by the next process.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import random
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from workbench.stack.sagemaker.api.invocations import ASYNC
 from workbench.stack.sagemaker.api.wire import Answer
@@ -32,12 +33,23 @@ POLL_S = 0.1
 """How often a queue looks for instances that have come into service, and for requests that have waited too long."""
 
 
+class Keeper(Protocol):
+    """Keeps requests beyond this process."""
+
+    def taken(self, request: Request) -> None:
+        """A request is about to be answered 202."""
+
+    def ended(self, request: Request) -> None:
+        """It has come to its end, good or bad."""
+
+
 @dataclass(slots=True)
 class Accept:
     """Serves InvokeEndpointAsync, and works its queues off."""
 
     door: Door
     serving: Serving
+    keeper: Keeper
     _queues: defaultdict[str, Queue] = field(default_factory=lambda: defaultdict(Queue))
     _dispatching: set[str] = field(default_factory=set)
     _busy: Counter[Lane] = field(default_factory=Counter)
@@ -59,10 +71,8 @@ class Accept:
             request = accepted(endpoint, visit.parameters, body, config, ids, (time.time(), clock.now()))
         except REFUSALS as error:
             return self.door.refused(endpoint, error, id_)
-        self._queues[endpoint].add(request)
-        if endpoint not in self._dispatching:
-            self._dispatching.add(endpoint)
-            self._background(self._dispatch(endpoint))
+        self.keeper.taken(request)
+        self._enqueue(request)
         places = {
             "X-Amzn-SageMaker-OutputLocation": request.output,
             "X-Amzn-SageMaker-FailureLocation": request.failure,
@@ -70,6 +80,11 @@ class Accept:
         answer = {"Content-Type": "application/json", "x-amzn-RequestId": id_}
         answer |= {name: uri for name, uri in places.items() if uri is not None}
         return Answer(202, answer, json.dumps({"InferenceId": request.inference_id}).encode())
+
+    def resume(self, requests: Iterable[Request]) -> None:
+        """Take up what an earlier process has taken."""
+        for request in requests:
+            self._enqueue(request)
 
     def backlogs(self) -> dict[str, Backlog]:
         """What waits at each asynchronous endpoint."""
@@ -86,6 +101,12 @@ class Accept:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def _enqueue(self, request: Request) -> None:
+        self._queues[request.endpoint].add(request)
+        if request.endpoint not in self._dispatching:
+            self._dispatching.add(request.endpoint)
+            self._background(self._dispatch(request.endpoint))
+
     async def _dispatch(self, endpoint: str) -> None:
         """Give requests to instances until none waits."""
         queue = self._queues[endpoint]
@@ -94,7 +115,8 @@ class Accept:
                 config = self._config(endpoint)
                 if config is None:
                     log.warning("%s is gone: %d asynchronous requests are dropped", endpoint, len(queue.waiting))
-                    queue.waiting.clear()
+                    while queue.waiting:
+                        self.keeper.ended(queue.take())
                     return
                 self._expire(queue, endpoint, config)
                 lane = self._free(endpoint, config)
@@ -115,6 +137,11 @@ class Accept:
             if request.endpoint not in self._dispatching:
                 self._dispatching.add(request.endpoint)
                 self._background(self._dispatch(request.endpoint))
+        except Exception:  # a defect of ours: the next process would meet it again
+            self.keeper.ended(request)
+            raise
+        else:
+            self.keeper.ended(request)
         finally:
             self._busy[lane] -= 1
             if not self._busy[lane]:
@@ -124,7 +151,11 @@ class Accept:
     def _expire(self, queue: Queue, endpoint: str, config: Asynchronous) -> None:
         variant = next(iter(self.door.lifecycle.live[endpoint].lanes))
         for request in queue.expire(self.door.settings.clock.now()):
-            self._background(self.serving.expire(request, config, variant))
+            self._background(self._end_late(request, config, variant))
+
+    async def _end_late(self, request: Request, config: Asynchronous, variant: str) -> None:
+        await self.serving.expire(request, config, variant)
+        self.keeper.ended(request)
 
     def _config(self, endpoint: str) -> Asynchronous | None:
         deployment = self.door.lifecycle.live.get(endpoint)

@@ -39,6 +39,8 @@ class Request:
     ttl_s: float
     """Emulated seconds it may wait."""
     timeout_s: float
+    key: str
+    """Its own, whatever inference id the caller gave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ def accepted(
         emulated,
         parameters.get("RequestTTLSeconds", TTL_S),
         parameters.get("InvocationTimeoutSeconds", TIMEOUT_S),
+        ids.file,
     )
 
 

@@ -43,7 +43,7 @@ API_HOST = re.compile(rb"^([^.]+)\.execute-api\.")
 # Hop-by-hop fields (RFC 9110 §7.6.1), and what the sending side computes anew.
 HOP_BY_HOP = {b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade", b"content-length"}
 FORWARD_TIMEOUT_S = 75.0
-"""Above the 70 s a SageMaker client is told to wait for a 60 s model."""
+"""Without a byte of the answer: above the 70 s a SageMaker client is told to wait for a 60 s model."""
 
 
 def is_sagemaker(scope: Scope) -> bool:
@@ -93,13 +93,19 @@ class Gateway:
         headers = [
             (k.decode("latin-1"), v.decode("latin-1")) for k, v in scope["headers"] if k.lower() not in HOP_BY_HOP
         ]
+        began = False
         try:
             async with self._client().request(
                 scope["method"], url, data=body, headers=headers, allow_redirects=False
             ) as response:
-                answer = await response.read()
-                await _answer(send, response.status, list(response.raw_headers), answer)
+                if response.content_length is not None:
+                    await _answer(send, response.status, list(response.raw_headers), await response.read())
+                    return
+                began = True
+                await _relay(send, response)
         except (aiohttp.ClientError, TimeoutError) as error:
+            if began:
+                raise  # half of an answer: the server breaks the connection off, as it broke here
             text = f"the SageMaker emulator does not answer ({type(error).__name__}): see `inferlane status`"
             await _answer(send, 503, [(b"content-type", b"text/plain; charset=utf-8")], text.encode())
 
@@ -107,7 +113,7 @@ class Gateway:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
-                timeout=aiohttp.ClientTimeout(total=FORWARD_TIMEOUT_S, connect=2.0),
+                timeout=aiohttp.ClientTimeout(total=None, connect=2.0, sock_read=FORWARD_TIMEOUT_S),
                 auto_decompress=False,
                 skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
             )
@@ -129,6 +135,15 @@ async def _read_body(receive: Receive) -> bytes:
         if not message.get("more_body"):
             break
     return b"".join(parts)
+
+
+async def _relay(send: Send, response: aiohttp.ClientResponse) -> None:
+    """An answer whose length is not known yet: each part when it comes."""
+    kept = [(name, value) for name, value in response.raw_headers if name.lower() not in HOP_BY_HOP]
+    await send({"type": "http.response.start", "status": response.status, "headers": kept})
+    async for part in response.content.iter_any():
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def _answer(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:

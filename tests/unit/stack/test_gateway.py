@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -110,6 +111,35 @@ async def test_passes_bytes_and_headers_both_ways() -> None:
     assert start["status"] == 424
     assert (b"x-amzn-ErrorType", b"ModelError") in start["headers"]
     assert body["body"] == b"\x00\xff"
+
+
+async def test_streams_what_comes_in_parts() -> None:
+    """Parts of an answer without a length are passed on one by one; one that breaks off is broken off."""
+
+    async def emulator(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"X-Amzn-SageMaker-Content-Type": "text/x"})
+        await response.prepare(request)
+        for part in (b"one", b"two"):
+            await response.write(part)
+            await asyncio.sleep(0.02)
+        if request.query_string == "break" and request.transport:
+            request.transport.abort()
+        return response
+
+    application = web.Application()
+    application.router.add_route("*", "/{tail:.*}", emulator)
+    async with TestServer(application) as server:
+        gateway = Gateway(no_inner, str(server.make_url("")))
+        exchange, broken = Exchange(), Exchange()
+        path = "/endpoints/e/invocations-response-stream"
+        await gateway(scope("POST", path), exchange.receive, exchange.send)
+        with pytest.raises(aiohttp.ClientError):
+            await gateway(scope("POST", path, query=b"break"), broken.receive, broken.send)
+        await gateway.close()
+    start, *parts = exchange.sent
+    assert (b"X-Amzn-SageMaker-Content-Type", b"text/x") in start["headers"]
+    assert [(p["body"], p.get("more_body", False)) for p in parts] == [(b"one", True), (b"two", True), (b"", False)]
+    assert [m["body"] for m in broken.sent[1:]] == [b"one", b"two"]
 
 
 async def test_answers_503_when_the_emulator_is_dead() -> None:

@@ -77,7 +77,7 @@ CONTAINERS = (
     "Images are not pulled: the archive's code runs in this environment's Python, on this machine's processor",
     "`code/requirements.txt` is not installed: what the code imports has to be installed here",
     "A JSON or CSV body that is not UTF-8 reaches input_fn as bytes; the toolkit fails before it",
-    "An exception of model code whose `status` is 400 to 499 is answered with that status, besides the toolkit's own kind",
+    "An exception of model code whose `status` is 400 to 499 is answered with that status",
     "Processes share the host's network, files and memory; a variant's instance type bounds none of them",
     "Logs are files in the state folder, not log groups",
 )

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.contract.sagemaker.emulator import HTTP, VARIANT, Emulator, eventually
 
@@ -112,3 +113,19 @@ def test_largest_body_passes(emulator: Emulator) -> None:
     body = b" " * (6 * 1024 * 1024)
     response = emulator.invoke("dedicated", body, ContentType="application/octet-stream")
     assert answer(response)["input"] == {"bytes": len(body)}
+
+
+@pytest.mark.fidelity(
+    "payload limits",
+    "Serverless: 4 MB of request and of response; real-time: 6 MB by the API's model (25 MB by the guide: a setting)",
+    source="developer guide: serverless-endpoints-invoke, hosting-faqs; botocore BodyBlob",
+)
+@pytest.mark.parametrize(("endpoint", "mib"), [("serverless", 4), ("dedicated", 6)])
+def test_answers_have_a_limit_too(emulator: Emulator, endpoint: str, mib: int) -> None:
+    """A request just within the limit whose answer is beyond it fails as the model's; a smaller answer passes."""
+    text = "x" * (mib * 1024 * 1024 - 100)
+    with pytest.raises(ClientError) as caught:
+        emulator.invoke(endpoint, json.dumps({"text": text}).encode())
+    assert caught.value.response["OriginalStatusCode"] == 0  # type: ignore[typeddict-item]
+    assert "larger than the endpoint allows" in caught.value.response["Error"]["Message"]
+    assert answer(emulator.invoke(endpoint, json.dumps({"text": text[:-1000]}).encode()))["input"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import logging
 import math
@@ -233,6 +234,9 @@ async def serve(settings: Settings, listener: socket.socket, *, as_json: bool) -
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     runner = web.AppRunner(Server(settings).app(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
+    # What is loaded by now (service models, mostly) stays: looking through it again stops all requests for 40 ms.
+    gc.collect()
+    gc.freeze()
     await web.SockSite(runner, listener).start()
     host, port = listener.getsockname()[:2]
     url = f"http://{host}:{port}"

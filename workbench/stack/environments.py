@@ -8,7 +8,8 @@ without an answer. So the growth is limited here too, at what the host can start
 
 * a request takes an environment that is free, in the order in which they were started, as the emulated Lambda does;
 * when none is free it waits, first come first served, for one that becomes free. Who has waited for `patience_s`, as
-  long as a start takes at the least, starts one, at most `per_s` of them with `burst` at once;
+  long as a start takes at the least, starts one: at most `per_s` of them, each only when the last moment left some CPU
+  idle, since one more start on a busy host delays all that run and the answers besides; but one in `at_least_each_s`;
 * an environment that was idle for `idle_s` is gone, but the first of a function stays: the emulated Lambda's rules.
 
 Nothing is refused: AWS would throttle above its limit, which is a thousand times further away.
@@ -17,7 +18,6 @@ Nothing is refused: AWS would throttle above its limit, which is a thousand time
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -25,9 +25,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
+import psutil
+
 STARTS_PER_S_AND_CORE: Final = 2.0
 """A start takes 0.35 to 0.4 s of CPU (Python, imports, the unzipping of the package)."""
 PATIENCE_S: Final = 0.25
+AT_LEAST_EACH_S: Final = 2.0
+IDLE_SHARE: Final = 0.1
+"""Of all cores: with less, the host is busy."""
+LOOK_AGAIN_S: Final = 0.1
 IDLE_S: Final = 300.0
 """As long as the emulated Lambda keeps an idle one (its LAMBDA_WARM_TTL_SECONDS)."""
 
@@ -50,23 +56,23 @@ class Environments:
     def __init__(
         self,
         per_s: float | None = None,
-        burst: int | None = None,
         *,
         patience_s: float = PATIENCE_S,
+        at_least_each_s: float = AT_LEAST_EACH_S,
         idle_s: float = IDLE_S,
+        idle_share: Callable[[], float] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Not given, `per_s` and `burst` are what this host can do."""
-        cores = os.cpu_count() or 1
-        self._pause_s = 1 / (per_s or STARTS_PER_S_AND_CORE * cores)
-        self._burst = burst or cores
+        """`per_s` not given: what this host can do. `idle_share()` tells how much CPU was idle since it last did."""
+        self._pause_s = 1 / (per_s or STARTS_PER_S_AND_CORE * (psutil.cpu_count() or 1))
         self._patience_s = patience_s
+        self._at_least_each_s = at_least_each_s
         self._idle_s = idle_s
+        self._idle_share = idle_share or host_idle_share()
         self._clock = clock
         self._known: list[_Environment] = []
         self._waiting: deque[_Turn] = deque()
-        self._paid_until = float("-inf")
-        """The starts so far, at `per_s`, last until then."""
+        self._started_at = float("-inf")
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -94,7 +100,7 @@ class Environments:
         return None if self._known else self._start(now)
 
     def _start(self, now: float) -> _Environment:
-        self._paid_until = max(self._paid_until, now) + self._pause_s
+        self._started_at = now
         made = _Environment(True, now)
         self._known.append(made)
         return made
@@ -119,16 +125,23 @@ class Environments:
     def _plan(self) -> None:
         """See to it that the next start is not missed while somebody waits."""
         if self._timer is None and (turn := self._next()) is not None:
-            delay_s = max(0.0, self._may_start_at(turn) - self._clock())
-            self._timer = asyncio.get_running_loop().call_later(delay_s, self._start_one)
+            self._idle_share()  # what counts is the time from here on
+            due_at = max(turn.since + self._patience_s, self._started_at + self._pause_s)
+            self._look_in(due_at - self._clock())
 
-    def _may_start_at(self, turn: _Turn) -> float:
-        return max(turn.since + self._patience_s, self._paid_until - (self._burst - 1) * self._pause_s)
+    def _look_in(self, delay_s: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(max(0.0, delay_s), self._start_one)
 
     def _start_one(self) -> None:
         self._timer = None
         now, turn = self._clock(), self._next()
-        if turn is not None and now >= self._may_start_at(turn):
+        if turn is None:
+            return
+        waited = now >= turn.since + self._patience_s and now >= self._started_at + self._pause_s
+        if waited and self._idle_share() < IDLE_SHARE and now < self._started_at + self._at_least_each_s:
+            self._look_in(LOOK_AGAIN_S)
+            return
+        if waited:
             turn.taken.set_result(self._start(now))
         self._plan()
 
@@ -138,3 +151,16 @@ class Environments:
             turn.taken.set_result(environment)
         else:
             environment.busy = False
+
+
+def host_idle_share() -> Callable[[], float]:
+    """Tells, at each call, how much of the host's CPU was idle since the one before."""
+    last = psutil.cpu_times()
+
+    def share() -> float:
+        nonlocal last
+        before, last = last, psutil.cpu_times()
+        passed, idle = sum(last) - sum(before), last.idle - before.idle
+        return idle / passed if passed > 0 else 1.0
+
+    return share

@@ -30,7 +30,13 @@ demo: setup ## the whole story on the offline stack; ARGS=--json for one JSON ob
 	@$(BIN)/inferlane demo $(ARGS)
 
 test: setup ## every test (unit, contract, infra, e2e) but the drills, and what `make conformance` installs
+ifdef ARGS
 	$(BIN)/python -m pytest -m "not drill and not conformance" $(ARGS)
+else
+	@# Two at a time but for e2e, whose offline stack wants the machine for itself.
+	$(BIN)/python -m pytest -m "not drill and not conformance" -n 2 --dist loadfile --ignore tests/e2e
+	$(BIN)/python -m pytest -m "not drill and not conformance" tests/e2e
+endif
 
 drill: setup ## the drills: minutes of load on the offline stack
 	$(BIN)/python -m pytest -m drill $(ARGS)

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from boto3.session import Session
 from localstack_client.config import get_service_endpoint
-from localstack_client.session import Session
 
 from workbench.stack.layout import Layout
 from workbench.stack.processes import StackError, find
@@ -34,8 +34,9 @@ class Cloud:
 
     def client(self, service: str) -> Any:
         """A boto3 client of the service on this endpoint."""
-        host = self.endpoint_url.split("://", 1)[-1]
-        return Session(**CREDENTIALS, region_name=REGION, localstack_host=host).client(service)
+        # Named here, so that no variable of the environment can lead it to another cloud.
+        session: Any = Session(region_name=REGION)  # its stubs know services by literal names only
+        return session.client(service, endpoint_url=self.endpoint_url, **CREDENTIALS)
 
     def environment(self) -> dict[str, str]:
         """The environment of a process that must speak to this cloud and to no other."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from workbench.stack.cloud import current, offline_environment
+from workbench.stack.cloud import Cloud, current, offline_environment
 from workbench.stack.layout import Layout, ProcessRecord, StackRecord
 from workbench.stack.processes import StackError, find, listen
 
@@ -32,6 +32,14 @@ def test_no_identity_of_a_real_account_is_inherited() -> None:
     assert {"AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3", "LOCALSTACK_HOST"}.isdisjoint(env)
     assert env["AWS_CA_BUNDLE"] == "/ca.pem"
     assert env["PATH"] == "/bin"
+
+
+def test_a_client_is_of_its_own_cloud(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever other endpoint the environment names, in general or for the service."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER", "http://127.0.0.1:2")
+    client = Cloud("http://127.0.0.1:4567", "").client("sagemaker")
+    assert client.meta.endpoint_url == "http://127.0.0.1:4567"
 
 
 @pytest.fixture

@@ -49,18 +49,19 @@ class Stub:
         self._open: list[socket.socket] = []
         self._closing = threading.Event()
         self._lock = threading.Lock()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
 
     def __enter__(self) -> Stub:
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._closing.set()
-        self._listener.close()
+        stop_accepting(self._listener, self._accepting)
         for connection in self._open:
             connection.close()
 
@@ -123,6 +124,17 @@ class Stub:
         else:
             connection.sendall(reply.body)
         return reply.ending == "keep"
+
+
+def stop_accepting(listener: socket.socket, accepting: threading.Thread) -> None:
+    """Close a listener once its thread is done with it.
+
+    A thread between two `accept` calls would else find its descriptor's number given to the next listener, and answer
+    that one's callers.
+    """
+    listener.shutdown(socket.SHUT_RDWR)
+    accepting.join()
+    listener.close()
 
 
 def unused_url() -> str:

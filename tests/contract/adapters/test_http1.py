@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.aws.http1 import AnswerError, ConnectError, NotSentError, Peer, Response
-from tests.contract.adapters.stub import unused_url
+from tests.contract.adapters.stub import stop_accepting, unused_url
 
 Serve = Callable[[socket.socket], None]
 
@@ -51,10 +51,13 @@ def server(serve: Serve, context: ssl.SSLContext | None = None) -> Iterator[tupl
             except OSError:
                 sock.close()
 
-        threading.Thread(target=accept, daemon=True).start()
+        accepting = threading.Thread(target=accept, daemon=True)
+        accepting.start()
         scheme = "http" if context is None else "https"
-        yield f"{scheme}://127.0.0.1:{listener.getsockname()[1]}", connections
-        listener.shutdown(socket.SHUT_RDWR)
+        try:
+            yield f"{scheme}://127.0.0.1:{listener.getsockname()[1]}", connections
+        finally:
+            stop_accepting(listener, accepting)
 
 
 def request(sock: socket.socket) -> bytes:

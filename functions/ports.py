@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from functions.core.outcome import Outcome
 from functions.core.policy import Policy
 from functions.core.receipt import Receipt
 from functions.core.snapshot import Snapshot
 from functions.core.topology import SyncLane
+
+if TYPE_CHECKING:  # only who defers work needs them
+    from functions.core.job import Job, JobKey, Work
 
 LaneKey = tuple[str, str]
 """(model, lane)."""
@@ -92,6 +95,31 @@ class Telemetry(Protocol):
 
     def record(self, receipt: Receipt) -> None:
         """Write the receipt and its metrics."""
+        ...
+
+
+class Acceptance(Protocol):
+    """Takes work that may wait, so that it cannot be lost. Both methods raise `batch_ports.BatchError`."""
+
+    def find(self, key: JobKey, timeout_s: float) -> Job | None:
+        """The record under this key, read consistently, within about `timeout_s`."""
+        ...
+
+    def accept(self, work: Work, job: Job, timeout_s: float) -> Job | None:
+        """First the work to the queue (a body too large for a message to S3 before that), then the record.
+
+        None: `job` is recorded. Else the record that existed under its key, left as it is. An error: nothing is
+        promised; the work may lie in the queue, where without a record it comes to nothing, and when the last answer
+        was lost there may be a record. All within about `timeout_s`.
+        """
+        ...
+
+
+class CaptureSink(Protocol):
+    """Where captured requests and answers go."""
+
+    def put(self, record: bytes, timeout_s: float) -> None:
+        """Hand over one record, a line of JSON, within about `timeout_s`. Raises when it was not taken."""
         ...
 
 

@@ -97,7 +97,7 @@ def drill(
     (folder / "functions").symlink_to(project_root() / "functions")
     shutil.copy(project_root() / "Pulumi.yaml", folder)
     (folder / "policies/drill.yaml").write_text(_POLICY)
-    _package(folder / "sleeper")
+    package(folder / "sleeper", _CODE)
     stack = yaml.safe_load((project_root() / "Pulumi.local.yaml").read_text())
     stack["config"] |= {
         "inferlane:policy": "policies/drill.yaml",
@@ -125,10 +125,11 @@ def drill(
         deployment.run("destroy", name, cloud=cloud, layout=layout, project=folder)
 
 
-def _package(folder: Path) -> None:
+def package(folder: Path, code: str) -> None:
+    """A model package in `folder` whose inference code is `code`."""
     (folder / "build").mkdir(parents=True)
     with tarfile.open(folder / "build/model.tar.gz", "w:gz") as archive:
-        for file, content in (("code/inference.py", _CODE), ("code/requirements.txt", "")):
+        for file, content in (("code/inference.py", code), ("code/requirements.txt", "")):
             entry = tarfile.TarInfo(file)
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content.encode()))

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal, Protocol
 
 from functions.core.job import End, Job, JobKey, JobState, Work
 from functions.core.run import Part, Run, RunState, Tally
+from functions.ports import Clock, Log
 
 
 class BatchError(Exception):
@@ -39,9 +41,12 @@ class Page:
 class Sighting:
     """What the audit sees of one record. Unix seconds."""
 
+    key: JobKey
     state: JobState
     accepted_at: float
     due_at: float
+    run: str | None
+    """Who answers for it, as in the record."""
 
 
 class JobStore(Protocol):
@@ -63,7 +68,10 @@ class JobStore(Protocol):
         ...
 
     def end(self, ends: Mapping[JobKey, End], held_by: str | None) -> set[JobKey]:
-        """End accepted jobs that `held_by` answers for; those that were ended by this call."""
+        """End accepted jobs that `held_by` answers for; those that were ended by this call.
+
+        The record goes on naming who answered for it, so that a run's tally can be made up from its records.
+        """
         ...
 
     def page(self, tenant: str, limit: int, after: tuple[int, str] | None = None) -> Page:
@@ -103,7 +111,10 @@ class RunStore(Protocol):
         at: float,
         tally: Tally | None = None,
     ) -> bool:
-        """Move on; False when it is not in `before`. `at` becomes `started_at` (RUNNING) or `settled_at` (SETTLED)."""
+        """Move on; False when it is not in `before`. `at` becomes `started_at` (RUNNING) or `settled_at` (SETTLED).
+
+        A run moves to SETTLED from any other state: one that was left with nothing to do has no transform job.
+        """
         ...
 
     def lease(self, owner: str, now: float, until: float) -> bool:
@@ -122,8 +133,16 @@ class Objects(Protocol):
         """Write an object."""
         ...
 
+    def put_all(self, objects: Mapping[str, bytes], content_type: str | None = None) -> None:
+        """Write them, several at a time; raises unless all are written."""
+        ...
+
     def get(self, key: str) -> bytes | None:
         """Its bytes; None where there is none."""
+        ...
+
+    def get_all(self, keys: Sequence[str]) -> Mapping[str, bytes]:
+        """Those of them that exist, several at a time."""
         ...
 
     def sizes(self, prefix: str) -> Mapping[str, int]:
@@ -132,6 +151,10 @@ class Objects(Protocol):
 
     def link(self, key: str, expires_s: int) -> str:
         """A URL that reads this object, and nothing else, for so long."""
+        ...
+
+    def uri(self, key: str) -> str:
+        """`s3://…`: the object's, or the prefix's, name for a service that reads it itself."""
         ...
 
 
@@ -211,9 +234,63 @@ class Notices(Protocol):
         ...
 
 
+class Count(StrEnum):
+    """Names of the batch lane's metrics, all of them sums."""
+
+    JOBS_GATHERED = "JobsGathered"
+    JOBS_PROMOTED = "JobsPromoted"
+    JOBS_RETRIED = "JobsRetried"
+    JOBS_DONE = "JobsDone"
+    JOBS_LATE = "JobsLate"
+    """Of those done, after their deadline."""
+    JOBS_FAILED = "JobsFailed"
+    JOBS_EXPIRED = "JobsExpired"
+    RUNS_STARTED = "RunsStarted"
+    RUNS_FAILED = "RunsFailed"
+    """Transform jobs that did not complete."""
+    RUN_UNACCOUNTED = "RunUnaccounted"
+    """Records of a settled run of which nothing became. Never anything but 0."""
+    MESSAGES_DROPPED = "MessagesDropped"
+    """Whose job is another's already, has ended, or was never accepted."""
+    MESSAGES_UNREADABLE = "MessagesUnreadable"
+    STEPS_PUT_OFF = "StepsPutOff"
+    """Steps that a service refused or failed, left for the next turn."""
+    JOBS_OPEN = "JobsOpen"
+    JOBS_OVERDUE = "JobsOverdue"
+    """Open past their deadline and a quarter of an hour."""
+    JOBS_UNACCOUNTED = "JobsUnaccounted"
+    """Accepted in the last finished day by the front door's count, and not to be found."""
+    JOBS_ACCEPTED = "JobsAccepted"
+    """The front door's; counted there."""
+
+
 class BatchTelemetry(Protocol):
     """Counts, as metrics."""
 
-    def count(self, model: str, counts: Mapping[str, float]) -> None:
-        """Metric names with values, one line of EMF."""
+    def count(self, model: str | None, counts: Mapping[str, float]) -> None:
+        """Metric names with values, one line of EMF: by stack, and by stack and model where there is one."""
         ...
+
+
+class Acceptances(Protocol):
+    """The front door's own count of what it accepted."""
+
+    def accepted(self, begin: float, end: float) -> float | None:
+        """The sum of `JobsAccepted` between two whole hours, Unix seconds; None: unknown."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPorts:
+    """What collecting, settling and promoting all work with."""
+
+    jobs: JobStore
+    runs: RunStore
+    objects: Objects
+    work: WorkQueue
+    promotions: WorkQueue
+    transforms: Transforms
+    notices: Notices
+    telemetry: BatchTelemetry
+    clock: Clock
+    log: Log

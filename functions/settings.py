@@ -1,6 +1,8 @@
-"""What a function reads from its environment: names, types, defaults. The only reader of `os.environ`.
+"""What a function reads from its environment: names, types, defaults. It and its like alone read `os.environ`.
 
-The Pulumi program writes the same names through `environment()`, so a name exists once. Nothing is read at import.
+The Pulumi program writes the same names through `router_environment()` and its like, so a name exists once. Nothing is
+read at import. What the batch lane and the nightly recheck read is in `batch_settings` and `nightly_settings`: a new
+router need not import them.
 """
 
 from __future__ import annotations
@@ -26,6 +28,20 @@ class AccessKeys:
     def get_frozen_credentials(self) -> AccessKeys:
         """Themselves: they do not change."""
         return self
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptanceSettings:
+    """Where an accepted job goes."""
+
+    jobs_table: str
+    work_queue: str
+    """URL of the SQS queue."""
+    data_bucket: str
+    """S3 bucket of what a message cannot carry."""
+    sqs_url: str | None = None
+    s3_url: str | None = None
+    """Base URLs of SQS and S3; None means the region's public endpoints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +72,12 @@ class RouterSettings:
     """None: wherever the SDK finds them."""
     snapshot_table: str | None = None
     """DynamoDB table (partition key `pk`) by which instances share snapshot and failure marks; None: each is alone."""
+    acceptance: AcceptanceSettings | None = None
+    """How a request that can wait is taken in; None: the stack has no batch lane."""
+    capture_stream: str | None = None
+    """Firehose stream that takes captured traffic; None: nothing is captured."""
+    firehose_url: str | None = None
+    """Base URL of Firehose; None means the region's public endpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +93,16 @@ class AuthorizerSettings:
     """None: wherever the SDK finds them."""
 
 
-_PREFIX = "INFERLANE_"
+PREFIX = "INFERLANE_"
+"""Of every variable that is ours."""
 TOPOLOGY_FILE = "topology.json"
 """Where the topology lies inside the deployment package."""
 METRICS_NAMESPACE = "Inferlane"
 """CloudWatch namespace of everything we emit."""
+JOBS_ACCEPTED = "JobsAccepted"
+"""Jobs that were promised an answer (202), by {stack}: one for each new record, none for one that was there already."""
+CAPTURE_FAILURES = "CaptureFailures"
+"""Captured requests that could not be handed over in time, by {stack}."""
 
 
 def router_environment(
@@ -89,28 +116,41 @@ def router_environment(
     policy_ttl_s: float = 30.0,
     log_level: str = "INFO",
     snapshot_table: str | None = None,
+    jobs_table: str | None = None,
+    work_queue: str | None = None,
+    data_bucket: str | None = None,
+    capture_stream: str | None = None,
 ) -> dict[str, str]:
-    """The environment the Pulumi program gives the `route` function; `read_router` reads it back."""
-    shared = {} if snapshot_table is None else {f"{_PREFIX}SNAPSHOT_TABLE": snapshot_table}
+    """The environment the Pulumi program gives the `route` function; `read_router` reads it back.
+
+    `jobs_table`, `work_queue` (a URL) and `data_bucket` go together: a stack with a batch lane has all three.
+    """
+    optional = {
+        f"{PREFIX}SNAPSHOT_TABLE": snapshot_table,
+        f"{PREFIX}JOBS_TABLE": jobs_table,
+        f"{PREFIX}WORK_QUEUE": work_queue,
+        f"{PREFIX}DATA_BUCKET": data_bucket,
+        f"{PREFIX}CAPTURE_STREAM": capture_stream,
+    }
     return {
-        f"{_PREFIX}STACK": stack,
-        f"{_PREFIX}POLICY_APPLICATION": policy_application,
-        f"{_PREFIX}POLICY_ENVIRONMENT": policy_environment,
-        f"{_PREFIX}POLICY_PROFILE": policy_profile,
-        f"{_PREFIX}METRIC_PERIOD_S": f"{metric_period_s:d}",
-        f"{_PREFIX}SNAPSHOT_TTL_S": f"{snapshot_ttl_s:g}",
-        f"{_PREFIX}POLICY_TTL_S": f"{policy_ttl_s:g}",
+        f"{PREFIX}STACK": stack,
+        f"{PREFIX}POLICY_APPLICATION": policy_application,
+        f"{PREFIX}POLICY_ENVIRONMENT": policy_environment,
+        f"{PREFIX}POLICY_PROFILE": policy_profile,
+        f"{PREFIX}METRIC_PERIOD_S": f"{metric_period_s:d}",
+        f"{PREFIX}SNAPSHOT_TTL_S": f"{snapshot_ttl_s:g}",
+        f"{PREFIX}POLICY_TTL_S": f"{policy_ttl_s:g}",
         "POWERTOOLS_SERVICE_NAME": "route",
         "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
         "POWERTOOLS_LOG_LEVEL": log_level,
-        **shared,
+        **{name: value for name, value in optional.items() if value is not None},
     }
 
 
 def authorizer_environment(*, keys_table: str, log_level: str = "INFO") -> dict[str, str]:
     """The environment the Pulumi program gives the `authorize` function; `read_authorizer` reads it back."""
     return {
-        f"{_PREFIX}KEYS_TABLE": keys_table,
+        f"{PREFIX}KEYS_TABLE": keys_table,
         "POWERTOOLS_SERVICE_NAME": "authorize",
         "POWERTOOLS_LOG_LEVEL": log_level,
     }
@@ -121,20 +161,23 @@ def read_router(environ: Mapping[str, str] | None = None) -> RouterSettings:
     env = os.environ if environ is None else environ
     root = env.get("LAMBDA_TASK_ROOT", ".")
     return RouterSettings(
-        stack=_text(env, f"{_PREFIX}STACK"),
-        policy_application=_text(env, f"{_PREFIX}POLICY_APPLICATION"),
-        policy_environment=_text(env, f"{_PREFIX}POLICY_ENVIRONMENT"),
-        policy_profile=_text(env, f"{_PREFIX}POLICY_PROFILE"),
-        region=_text(env, "AWS_REGION"),
+        stack=read_text(env, f"{PREFIX}STACK"),
+        policy_application=read_text(env, f"{PREFIX}POLICY_APPLICATION"),
+        policy_environment=read_text(env, f"{PREFIX}POLICY_ENVIRONMENT"),
+        policy_profile=read_text(env, f"{PREFIX}POLICY_PROFILE"),
+        region=read_text(env, "AWS_REGION"),
         topology_file=Path(root) / TOPOLOGY_FILE,
-        snapshot_ttl_s=_positive(env, f"{_PREFIX}SNAPSHOT_TTL_S", 15.0),
-        metric_period_s=int(_positive(env, f"{_PREFIX}METRIC_PERIOD_S", 60.0)),
-        policy_ttl_s=_positive(env, f"{_PREFIX}POLICY_TTL_S", 30.0),
-        sagemaker_runtime_url=_url(env, "SAGEMAKER_RUNTIME"),
-        appconfig_url=_url(env, "APPCONFIGDATA"),
-        dynamodb_url=_url(env, "DYNAMODB"),
-        keys=_keys(env),
-        snapshot_table=env.get(f"{_PREFIX}SNAPSHOT_TABLE") or None,
+        snapshot_ttl_s=read_positive(env, f"{PREFIX}SNAPSHOT_TTL_S", 15.0),
+        metric_period_s=int(read_positive(env, f"{PREFIX}METRIC_PERIOD_S", 60.0)),
+        policy_ttl_s=read_positive(env, f"{PREFIX}POLICY_TTL_S", 30.0),
+        sagemaker_runtime_url=read_url(env, "SAGEMAKER_RUNTIME"),
+        appconfig_url=read_url(env, "APPCONFIGDATA"),
+        dynamodb_url=read_url(env, "DYNAMODB"),
+        keys=read_keys(env),
+        snapshot_table=env.get(f"{PREFIX}SNAPSHOT_TABLE") or None,
+        acceptance=_acceptance(env),
+        capture_stream=env.get(f"{PREFIX}CAPTURE_STREAM") or None,
+        firehose_url=read_url(env, "FIREHOSE"),
     )
 
 
@@ -142,31 +185,46 @@ def read_authorizer(environ: Mapping[str, str] | None = None) -> AuthorizerSetti
     """Read the `authorize` function's settings. Raises `SettingsError` naming the first bad variable."""
     env = os.environ if environ is None else environ
     return AuthorizerSettings(
-        keys_table=_text(env, f"{_PREFIX}KEYS_TABLE"),
-        region=_text(env, "AWS_REGION"),
-        dynamodb_url=_url(env, "DYNAMODB"),
-        keys=_keys(env),
+        keys_table=read_text(env, f"{PREFIX}KEYS_TABLE"),
+        region=read_text(env, "AWS_REGION"),
+        dynamodb_url=read_url(env, "DYNAMODB"),
+        keys=read_keys(env),
     )
 
 
-def _url(env: Mapping[str, str], service: str) -> str | None:
+def _acceptance(env: Mapping[str, str]) -> AcceptanceSettings | None:
+    if not env.get(f"{PREFIX}JOBS_TABLE"):
+        return None
+    return AcceptanceSettings(
+        jobs_table=read_text(env, f"{PREFIX}JOBS_TABLE"),
+        work_queue=read_text(env, f"{PREFIX}WORK_QUEUE"),
+        data_bucket=read_text(env, f"{PREFIX}DATA_BUCKET"),
+        sqs_url=read_url(env, "SQS"),
+        s3_url=read_url(env, "S3"),
+    )
+
+
+def read_url(env: Mapping[str, str], service: str) -> str | None:
     """The AWS SDKs' own variables, most specific first."""
     return env.get(f"AWS_ENDPOINT_URL_{service}") or env.get("AWS_ENDPOINT_URL") or None
 
 
-def _keys(env: Mapping[str, str]) -> AccessKeys | None:
+def read_keys(env: Mapping[str, str]) -> AccessKeys | None:
+    """The execution role's, where Lambda gave them."""
     access, secret = env.get("AWS_ACCESS_KEY_ID"), env.get("AWS_SECRET_ACCESS_KEY")
     return AccessKeys(access, secret, env.get("AWS_SESSION_TOKEN") or None) if access and secret else None
 
 
-def _text(env: Mapping[str, str], name: str) -> str:
+def read_text(env: Mapping[str, str], name: str) -> str:
+    """A variable that must be there. Raises `SettingsError`."""
     value = env.get(name, "")
     if not value:
         raise SettingsError(f"environment variable {name} is not set")
     return value
 
 
-def _positive(env: Mapping[str, str], name: str, default: float) -> float:
+def read_positive(env: Mapping[str, str], name: str, default: float) -> float:
+    """A number above 0. Raises `SettingsError`."""
     text = env.get(name)
     if text is None:
         return default

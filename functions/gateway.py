@@ -12,11 +12,11 @@ import json
 from typing import Final
 from urllib.parse import quote
 
+from functions.answer import Answer, Call, problem_answer
 from functions.core.document import DocumentError, Fields
 from functions.core.patterns import media_type
 from functions.core.problem import Problem
 from functions.core.request import ANONYMOUS, Identity, Request, read_claims
-from functions.router import Answer, Call, problem_answer
 
 LARGEST_RESPONSE: Final = 6 * 1024 * 1024 - 64 * 1024
 """Lambda's 6 MiB limit on a response as JSON in UTF-8, less room for headers."""

@@ -1,16 +1,18 @@
 """The use case of the `route` function: one call in, one answer and perhaps a receipt out.
 
-Order: liveness → who calls → policy → what the router believes (`GET /v1/lanes`), or decide and execute. Knows
-neither Lambda nor AWS: time, metrics, policy and lanes come through ports.
+Order: liveness → who calls → policy → what the router believes (`GET /v1/lanes`), or decide and execute. Where batch
+is first the request becomes a job; where it comes later, when every lane before it has failed. Knows neither Lambda nor
+AWS: time, metrics, policy and lanes come through ports.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
 
+from functions.answer import Answer, Call, document_answer, only, problem_answer
 from functions.board import board
 from functions.body import named_in
 from functions.core.decider import Decider
@@ -20,7 +22,7 @@ from functions.core.outcome import Kind, failure_of
 from functions.core.plan import usable_s
 from functions.core.policy import MAX_DEADLINE_MS, Policy
 from functions.core.pricing import counterfactual_usd
-from functions.core.problem import CONTENT_TYPE, Problem
+from functions.core.problem import Problem
 from functions.core.receipt import Attempt, Receipt
 from functions.core.request import Request
 from functions.core.snapshot import Snapshot
@@ -31,37 +33,23 @@ from functions.health import Alone, Health
 from functions.ports import Clock, FailureMarks, Invoker, PolicySource, Race, SignalSource
 from functions.race import ThreadRace
 
+if TYPE_CHECKING:  # loaded when the first request is deferred
+    from functions.defer import Deferral, Deferred
+
 HEALTH_PATH: Final = "/healthz"
 LANES_PATH: Final = "/v1/lanes"
 _NO_LANES: Final[Mapping[str, SyncLane]] = {}
 _FIRST_POLICY_S: Final = 10.0
 """Far more than AppConfig takes on its worst day; in an outage each caller of a new instance holds it this long."""
+_ACCEPT_S: Final = 1.0
+"""Kept back of a deadline, at most a fifth of it, to accept as a job what no lane could answer."""
+_LATEST_S: Final = MAX_DEADLINE_MS / 1000
+"""When every answer must have left; nothing is promised to a caller whom the gateway no longer holds."""
 _PUBLISH_S: Final = 1.0
 """More than the failure marks' store takes to be given up."""
+_NOTHING_DONE: Final = Execution((), None)
 _INFERENCE_ID: Final = "x-amzn-sagemaker-inference-id"
 """Lets a request be found in SageMaker's own records; at most 64 characters."""
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One HTTP call, translated."""
-
-    request: Request
-    body: bytes
-    accept: str | None
-    time_left_s: float
-    """How long the function itself may still run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One HTTP answer to translate, and the receipt to write."""
-
-    status: int
-    body: bytes
-    content_type: str | None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    receipt: Receipt | None = None
 
 
 class Router:
@@ -76,8 +64,12 @@ class Router:
         clock: Clock,
         marks: FailureMarks | None = None,
         race: Callable[[], Race] = ThreadRace,
+        deferral: Callable[[], Deferral] | None = None,
     ) -> None:
-        """Nothing is read until the first call. `marks` None: this instance learns alone."""
+        """Nothing is read until the first call. `marks` None: this instance learns alone.
+
+        `deferral` is asked for when the first request is deferred; None: this stack has no batch lane.
+        """
         self._topology = topology
         self._lanes = {model: topology.sync_lanes(model) for model in topology.models}
         self._policies = policies
@@ -85,6 +77,7 @@ class Router:
         self._invoker = invoker
         self._clock = clock
         self._race = race
+        self._deferral = deferral
         self._health = Health(marks or Alone(), clock)
         self._decider: Decider | None = None
 
@@ -93,7 +86,7 @@ class Router:
         began = self._clock.monotonic()
         request = call.request
         if request.path == HEALTH_PATH:
-            return _only("GET", request) or _document(request, {"status": "ok"})
+            return only(request, "GET") or document_answer(request, {"status": "ok"})
         if request.identity.kind == "anonymous":
             return problem_answer(request.id, Problem(401, "The call carries no identity that the gateway proved."))
         now = self._clock.now()
@@ -102,10 +95,10 @@ class Router:
             problem = Problem(503, "There is no policy yet that could decide.", "no-policy", retry_after_s=5)
             return problem_answer(request.id, problem)
         if request.path == LANES_PATH:
-            return _only("GET", request) or self._board(request, policy, now)
+            return only(request, "GET") or self._board(request, policy, now)
         route = policy.route_of(request.path)
         if route is not None:
-            if (wrong := _only("POST", request)) is not None:
+            if (wrong := only(request, "POST")) is not None:
                 return wrong
             if route.model_from_body is not None:
                 named = replace(request, model=named_in(call.body, route.model_from_body))
@@ -113,7 +106,7 @@ class Router:
         return self._route(call, policy, began, now)
 
     def _board(self, request: Request, policy: Policy, now: float) -> Answer:
-        return _document(request, board(self._snapshot(now), policy, self._topology, now))
+        return document_answer(request, board(self._snapshot(now), policy, self._topology, now))
 
     def _snapshot(self, now: float) -> Snapshot:
         return self._health.seen(self._signals.snapshot(now), now)
@@ -128,20 +121,31 @@ class Router:
         moment = _Moment(
             began, now, self._clock.monotonic() - deciding, snapshot, self._decider.looked_at(request.headers)
         )
+        done, deferred = _NOTHING_DONE, None
         if decision.shed is not None:
             shed = decision.shed
-            done = Execution((), None)
             answer = problem_answer(request.id, Problem(shed.status, shed.reason, retry_after_s=shed.retry_after_s))
+        elif decision.async_ and self._deferral is not None:
+            deferred = self._defer(self._deferral(), call, decision, policy, began)
+            answer = deferred.answer
         elif not (
             lanes := [known for name in decision.order if (known := self._lanes[decision.model or ""].get(name))]
         ):
-            done = Execution((), None)
             answer = problem_answer(request.id, Problem(503, "This stack does not run deferred work."))
         else:
             done = self._execute(call, decision, lanes, began)
             answer = _answer(request.id, done)
+            if done.outcome is None and decision.within_s is not None and self._deferral is not None and call.body:
+                deferred = self._defer(self._deferral(), call, decision, policy, began)
+                # Without a job the caller is told of the lanes that failed, unless it is its key that is at fault.
+                answer = deferred.answer if deferred.answer.status < HTTPStatus.INTERNAL_SERVER_ERROR else answer
             self._publish(call, decision, began)
-        return self._with_receipt(call, answer, decision, done, moment)
+        return self._with_receipt(call, answer, decision, done, moment, deferred)
+
+    def _defer(self, deferral: Deferral, call: Call, decision: Decision, policy: Policy, began: float) -> Deferred:
+        """Make a job of it, as far as there is time for that."""
+        left_s = min(_LATEST_S, call.time_left_s) - (self._clock.monotonic() - began)
+        return deferral.defer(call, decision, policy, self._lanes[decision.model or ""], left_s)
 
     def _execute(self, call: Call, decision: Decision, lanes: Sequence[SyncLane], began: float) -> Execution:
         model = decision.model or ""
@@ -153,12 +157,19 @@ class Router:
             Payload(call.body, call.request.content_type, call.accept, {_INFERENCE_ID: call.request.id[:64]}),
             predicted,
             began=began,
-            deadline=began + usable_s(_deadline_s(call, decision)),
+            deadline=began + usable_s(self._attempts_s(call, decision)),
             invoker=self._invoker,
             clock=self._clock,
             watch=self._health.watch(model, decision.predicted),  # not corrected: a hanging lane must not excuse itself
             race=self._race if decision.hedge else None,
         )
+
+    def _attempts_s(self, call: Call, decision: Decision) -> float:
+        """The deadline for the lanes: the caller's, less what accepting a job takes where that comes after them."""
+        deadline_s = _deadline_s(call, decision)
+        if decision.within_s is None or self._deferral is None:
+            return deadline_s
+        return deadline_s - min(_ACCEPT_S, deadline_s / 5)
 
     def _publish(self, call: Call, decision: Decision, began: float) -> None:
         """Share what opened here, unless that could make the caller late: the next request can still do it."""
@@ -172,6 +183,7 @@ class Router:
         decision: Decision,
         done: Execution,
         moment: _Moment,
+        deferred: Deferred | None,
     ) -> Answer:
         served = done.served
         lanes = self._lanes.get(decision.model or "", _NO_LANES)
@@ -191,6 +203,8 @@ class Router:
             snapshot_age_s=moment.snapshot.age_s(moment.now),
             breakers={name: moment.snapshot.lane(decision.model or "", name).breaker for name in lanes},
             demand_s=_demand_s(lanes, decision, moment),
+            job=None if deferred is None else deferred.job,
+            recorded=deferred is not None and deferred.recorded,
         )
         headers = {**answer.headers, **_receipt_headers(receipt)}
         return Answer(answer.status, answer.body, answer.content_type, headers, receipt)
@@ -207,14 +221,6 @@ class _Moment:
     headers: Mapping[str, str]
 
 
-def problem_answer(request_id: str, problem: Problem) -> Answer:
-    """The HTTP form of a problem."""
-    headers = {"x-request-id": request_id}
-    if problem.retry_after_s is not None:
-        headers["retry-after"] = str(problem.retry_after_s)
-    return Answer(problem.status, problem.body(request_id), CONTENT_TYPE, headers)
-
-
 def _answer(request_id: str, done: Execution) -> Answer:
     if done.outcome is None:
         # A lane whose breaker lets nothing through is as unavailable as one that cannot be reached.
@@ -224,19 +230,6 @@ def _answer(request_id: str, done: Execution) -> Answer:
         return problem_answer(request_id, problem)
     outcome = done.outcome
     return Answer(outcome.status or 200, outcome.body, outcome.content_type, {"x-request-id": request_id})
-
-
-def _document(request: Request, document: object) -> Answer:
-    body = json.dumps(document, separators=(",", ":")).encode()
-    return Answer(200, body, "application/json", {"x-request-id": request.id})
-
-
-def _only(method: str, request: Request) -> Answer | None:
-    """The refusal of another method than `method`, or None."""
-    if request.method == method:
-        return None
-    answer = problem_answer(request.id, Problem(405, f"This path answers {method} only."))
-    return replace(answer, headers={**answer.headers, "allow": method})
 
 
 def _demand_s(lanes: Mapping[str, SyncLane], decision: Decision, moment: _Moment) -> float | None:

@@ -19,6 +19,9 @@ own, since neither rule nor serving lane says anything of it:
   which an alarm can hold a line to, and which one instance with a broken network among many does not raise. Half-open
   counts: where calls are rare, every one of them is the probe. The lane is in the name because a line can give a
   dimension one value only, and `lane` is the one that served.
+* `JobsAccepted` by {stack} and {stack, model}: 1 for a request that became a new job, which the audit holds against
+  the records; one that found its job again by its idempotency key counts no second time.
+* `CaptureFailures` by the same: of a request that was to be captured, whether it was not.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from typing import Final
 
 from functions.core.decision import Decision
 from functions.core.receipt import Receipt
+from functions.settings import CAPTURE_FAILURES, JOBS_ACCEPTED
 
 _NONE: Final = "none"
 """Dimension value of a request that no lane served, or that names no model."""
@@ -48,6 +52,8 @@ _UNITS: Final = {
 _DEMAND: Final = "Demand"
 _AGE: Final = "SnapshotAge"
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
+_RARE: Final = (_DEMAND, JOBS_ACCEPTED, CAPTURE_FAILURES)
+"""Metrics that only some lines have."""
 _MOST: Final = 1024
 """Decisions whose text is kept; there are as many as callers, sizes and wishes that rules tell apart."""
 
@@ -91,12 +97,17 @@ class EmfTelemetry:
         }
         if receipt.demand_s is not None:
             line[_DEMAND] = receipt.demand_s
+        if receipt.recorded:
+            line[JOBS_ACCEPTED] = 1
+        if receipt.captured is not None:
+            line[CAPTURE_FAILURES] = int(not receipt.captured)
         self._cold = 0
         line["receipt"] = receipt.about()
         # The text ends with the receipt's brace and the line's, before which the parts that are text already belong.
         head = _ENCODE(line)[:-2]
         timestamp = int((receipt.at + receipt.latency_s) * 1000)
-        directives = self._directives_for(demand=receipt.demand_s is not None, breakers=tuple(breakers))
+        rare = tuple(name for name in _RARE if name in line)
+        directives = self._directives_for(tuple(breakers), rare)
         aws = f'{{"Timestamp":{timestamp},"CloudWatchMetrics":{directives}}}'
         sys.stdout.write(f'{head},"decision":{self._decision(decision)}}},"_aws":{aws}}}\n')
         sys.stdout.flush()
@@ -117,15 +128,17 @@ class EmfTelemetry:
         self._decisions[id(decision)] = decision, text
         return text
 
-    def _directives_for(self, *, demand: bool, breakers: tuple[str, ...]) -> str:
+    def _directives_for(self, breakers: tuple[str, ...], rare: tuple[str, ...]) -> str:
         """What CloudWatch is to read out of the line, as JSON text: a few different lists, each made once."""
-        key = (_DEMAND, *breakers) if demand else breakers
+        key = breakers + rare
         if (known := self._directives.get(key)) is not None:
             return known
-        units = {**_UNITS, _DEMAND: "Seconds"} if demand else _UNITS
+        units = {**_UNITS, _DEMAND: "Seconds"} if _DEMAND in rare else _UNITS
         made = [self._directive(_DIMENSIONS, units), self._directive([["stack"]], {_AGE: "Seconds"})]
         if breakers:
             made.append(self._directive([["stack", "model"]], dict.fromkeys(breakers, "Count")))
+        if counted := [name for name in rare if name != _DEMAND]:
+            made.append(self._directive([["stack"], ["stack", "model"]], dict.fromkeys(counted, "Count")))
         self._directives[key] = text = _ENCODE(made)
         return text
 

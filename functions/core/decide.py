@@ -175,7 +175,7 @@ def _drop(name: str, terms: Terms, facts: Facts, outlook: Outlook) -> _Drop | No
         return _Drop(name, _Cause.BROKEN, "breaker open")
     if facts.bytes > lane.max_bytes:
         return _Drop(name, _Cause.TOO_LARGE, f"body exceeds the lane's limit of {lane.max_bytes} bytes")
-    if lane.content_types is not None and not _accepts(lane.content_types, facts.content_type):
+    if lane.content_types is not None and not accepts(lane.content_types, facts.content_type):
         found = media_type(facts.content_type or "") or "absent"
         return _Drop(name, _Cause.UNFIT, f"content type {found} is not served")
     if name in outlook.used_up:
@@ -198,7 +198,8 @@ def _too_late(lane: ServingLane, terms: Terms, outlook: Outlook) -> _Drop | None
     return _Drop(lane.name, _Cause.UNFIT, reason)
 
 
-def _accepts(patterns: Sequence[str], content_type: str | None) -> bool:
+def accepts(patterns: Sequence[str], content_type: str | None) -> bool:
+    """Whether a lane that takes these types takes a body of this one."""
     found = media_type(content_type or "")
     return any(wildcard_match(pattern, found) for pattern in patterns)
 

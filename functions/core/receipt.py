@@ -74,6 +74,12 @@ class Receipt:
     """Of the model's lanes, as the decision saw them."""
     demand_s: float | None = None
     """Seconds of dedicated work that this arrival asks for, as far as its service time is known."""
+    job: str | None = None
+    """The id of the job that it became, or is already."""
+    recorded: bool = False
+    """Whether that job is new."""
+    captured: bool | None = None
+    """Whether it was kept for the nightly recheck; None: it was not to be."""
 
     @property
     def request_id(self) -> str:
@@ -117,6 +123,7 @@ class Receipt:
             "snapshot_age_s": None if self.snapshot_age_s is None else round(self.snapshot_age_s, 3),
             "breakers": dict(self.breakers),
             "policy_version": self.decision.policy_version,
+            **({} if self.job is None else {"job": self.job}),
         }
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Protocol
 
+from functions.answer import problem_answer
 from functions.aws.redaction import trace_of
 from functions.bootstrap import RouteParts, route_parts
 from functions.core.problem import Problem
 from functions.core.receipt import Receipt
 from functions.gateway import EventError, HeaderError, read_event, write_answer
-from functions.router import problem_answer
 from functions.settings import read_router
 
 _ANSWER_S = 0.5

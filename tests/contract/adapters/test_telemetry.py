@@ -140,6 +140,40 @@ def test_claims_beyond_the_tier_are_counted(capsys: pytest.CaptureFixture[str]) 
     assert line["receipt"]["decision"]["claims_refused"] == ["priority"]  # type: ignore[index]
 
 
+def test_a_new_job_is_counted_once_and_by_stack(capsys: pytest.CaptureFixture[str]) -> None:
+    """The audit sums it over the stack; a request that found its job again counts nothing."""
+    made = front()
+    made.call(event())
+    (receipt,) = made.telemetry.receipts
+    telemetry = EmfTelemetry("test", "Inferlane")
+    capsys.readouterr()
+    telemetry.record(replace(receipt, job="j", recorded=True))
+    telemetry.record(replace(receipt, job="j"))
+    new, again = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert new["JobsAccepted"] == 1
+    assert new["_aws"]["CloudWatchMetrics"][-1] == {
+        "Namespace": "Inferlane",
+        "Dimensions": [["stack"], ["stack", "model"]],
+        "Metrics": [{"Name": "JobsAccepted", "Unit": "Count"}],
+    }
+    assert "JobsAccepted" not in str(again)
+    assert again["receipt"]["job"] == "j"
+
+
+@pytest.mark.parametrize(("captured", "failures"), [(True, 0), (False, 1), (None, None)])
+def test_a_capture_that_failed_is_counted(
+    capsys: pytest.CaptureFixture[str], captured: bool | None, failures: int | None
+) -> None:
+    """One or zero where the request was to be captured, nothing where it was not."""
+    made = front()
+    made.call(event())
+    capsys.readouterr()
+    EmfTelemetry("test", "Inferlane").record(replace(made.telemetry.receipts[0], captured=captured))
+    line = json.loads(capsys.readouterr().out)
+    assert line.get("CaptureFailures") == failures
+    assert ("CaptureFailures" in str(line["_aws"])) is (captured is not None)
+
+
 def test_a_refused_request_has_no_lane_and_no_path_made_up_by_a_caller(capsys: pytest.CaptureFixture[str]) -> None:
     """Dimension values stay few whatever is asked for."""
     (line,) = written(capsys, event("/v1/models/invented/invocations"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from functions.core.identity import identify, role_arn
+from functions.core.identity import entry_of, identify, owner, role_arn
 from functions.core.request import Identity
 from tests.unit.core.builders import policy
 
@@ -52,3 +52,42 @@ def test_the_first_matching_entry_counts(identity: Identity, tenant: str) -> Non
     caller = identify(identity, policy())
     assert caller is not None
     assert caller.tenant == tenant
+
+
+TOKEN = {"iss": "https://id.example", "sub": "u-1", "exp": "1"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (Identity("api_key", key_id="x-1"), Identity("api_key", key_id="x-2"), False),
+        (Identity("jwt", claims=TOKEN), Identity("jwt", claims={**TOKEN, "exp": "2"}), True),
+        (Identity("jwt", claims=TOKEN), Identity("jwt", claims={**TOKEN, "sub": "u-2"}), False),
+        (Identity("jwt", claims=TOKEN), Identity("jwt", claims={**TOKEN, "iss": "https://other.example"}), False),
+        (Identity("jwt", claims={"exp": "1"}), Identity("jwt", claims={"exp": "2"}), False),
+        (Identity("jwt", claims={"iss": "a", "exp": "1"}), Identity("jwt", claims={"iss": "a", "exp": "2"}), False),
+        (
+            Identity("iam", arn="arn:aws:sts::123456789012:assumed-role/night/a"),
+            Identity("iam", arn="arn:aws:sts::123456789012:assumed-role/night/b"),
+            True,
+        ),
+        (
+            Identity("iam", arn="arn:aws:iam::123456789012:user/a"),
+            Identity("iam", arn="arn:aws:iam::123456789012:user/b"),
+            False,
+        ),
+        (Identity("api_key", key_id="x"), Identity("iam", arn="x"), False),
+    ],
+)
+def test_callers_without_an_entry_own_what_is_theirs(one: Identity, other: Identity, same: bool) -> None:
+    """They share the default tenant's name; a token renewed, or another session of the role, is the same caller."""
+    owners = [owner(who, policy()) for who in (one, other)]
+    assert (owners[0] == owners[1]) is same
+    assert all(name.startswith("anonymous~") for name in owners)
+
+
+def test_what_a_listed_caller_asks_for_is_its_tenants() -> None:
+    """Whichever of its entries it comes by."""
+    assert owner(Identity("api_key", key_id="vip-1"), policy()) == "vip"
+    assert entry_of(Identity("api_key", key_id="vip-1"), policy()) == policy().tenants[0]
+    assert entry_of(Identity("api_key", key_id="x"), policy()) is None

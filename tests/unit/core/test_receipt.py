@@ -150,3 +150,9 @@ def test_an_attempt_says_this_and_nothing_else() -> None:
         "cost_usd": 0.000003,
     }
     assert "detail" not in replace(FAILED, detail="").to_json()
+
+
+def test_a_request_that_became_a_job_names_it() -> None:
+    """Its id finds the record; the others have no such field."""
+    assert replace(receipt(), job="0a" * 16).to_json()["job"] == "0a" * 16
+    assert "job" not in receipt().to_json()

@@ -520,7 +520,7 @@ def test_what_is_claimed_beyond_the_tier_is_told_in_the_receipt() -> None:
     assert made.telemetry.receipts[0].decision.claims_refused == ("priority",)
 
 
-def test_work_that_only_batch_could_do_is_refused_while_no_code_runs_it() -> None:
+def test_work_that_only_batch_could_do_is_refused_where_nothing_takes_it() -> None:
     """Not a silent drop, and no attempt on another lane than the rule names."""
     made = front(by=policy(rules=rules(({}, ["batch"]))), on=topology(dedicated=DEDICATED, batch=BATCH))
     response = made.call(event())

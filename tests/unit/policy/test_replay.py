@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from functions.answer import Call
 from functions.core.decide import decide
 from functions.core.document import DocumentError
 from functions.core.identity import identify
@@ -16,7 +17,7 @@ from functions.core.receipt import Receipt
 from functions.core.request import Identity, Request
 from functions.core.snapshot import Snapshot
 from functions.core.topology import Topology
-from functions.router import Call, Router
+from functions.router import Router
 from tests.unit.core.builders import IDLE, NOW, policy, request, rules, topology
 from tests.unit.core.test_properties import TOPOLOGIES, policies, requests, snapshots
 from tests.unit.handlers.fakes import FakeClock, FakeInvoker, FakePolicies, FakeSignals, healthy

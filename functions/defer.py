@@ -1,0 +1,117 @@
+"""Turns a request into a job: 202 and a promise, or the reason why there is none.
+
+The order is what makes the promise good (see `ports.Acceptance`): the work first, its record second, the answer last.
+So whatever was answered with 202 has both, and what failed on the way was promised to nobody. Its idempotency key finds
+a record whose answer was lost.
+
+A key names one request of one tenant: the same again gets the same job, something else under it is refused (422).
+Without a key the id is random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from functions.answer import Answer, Call, document_answer, problem_answer
+from functions.batch_ports import BatchError, UnavailableError
+from functions.core.decision import Decision
+from functions.core.deferral import due_at, lanes_in_time, moment_ms
+from functions.core.document import show_time
+from functions.core.identity import owner
+from functions.core.job import Job, JobKey, Work, fingerprint, keyed_id
+from functions.core.policy import Policy
+from functions.core.problem import Problem
+from functions.core.request import Request
+from functions.core.topology import SyncLane
+from functions.core.wishes import IDEMPOTENCY_HEADER, read_wishes
+from functions.ports import Acceptance, Clock
+
+JOBS_PATH: Final = "/v1/jobs"
+RETRY_S: Final = 5
+"""What hinders queue or table lasts seconds; a caller who comes back at once only adds to it."""
+_LONGEST_S: Final = 5.0
+"""Queue, table and store answer in tens of milliseconds; nobody should wait longer to be told that they do not."""
+
+_SHORTEST_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """The answer, with the job that it speaks of, if there is one."""
+
+    answer: Answer
+    job: str | None = None
+    recorded: bool = False
+    """Whether the job is new: counted once, however often it is asked for."""
+
+
+class Deferral:
+    """Accepts work that may wait."""
+
+    def __init__(self, acceptance: Acceptance, clock: Clock, ids: Callable[[], str]) -> None:
+        """`ids` gives 32 hex digits that nobody can guess."""
+        self._acceptance = acceptance
+        self._clock = clock
+        self._ids = ids
+
+    def defer(
+        self, call: Call, decision: Decision, policy: Policy, lanes: Mapping[str, SyncLane], time_left_s: float
+    ) -> Deferred:
+        """Accept an admitted request with batch in its order. `lanes`: its model's that answer while a caller waits."""
+        request = call.request
+        if not call.body:
+            return Deferred(problem_answer(request.id, Problem(400, "Work that may wait needs a body.", "empty-body")))
+        now = self._clock.now()
+        wishes = read_wishes(request.headers)
+        tenant = owner(request.identity, policy)
+        key = request.headers.get(IDEMPOTENCY_HEADER)
+        work = Work(
+            key=JobKey(tenant, self._ids() if key is None else keyed_id(tenant, key)),
+            model=decision.model or "",
+            content_type=request.content_type,
+            accept=call.accept,
+            accepted_at=moment_ms(now),
+            due_at=due_at(now, decision.within_s or policy.defaults.within_s, wishes.deadline_ms),
+            lanes=lanes_in_time(decision.order, policy.defaults.order, lanes, len(call.body), request.content_type),
+            body=call.body,
+        )
+        asked = fingerprint(work.model, work.content_type, work.accept, call.body)
+        deferred = accept(self._acceptance, request, work, asked, time_left_s, keyed=key is not None)
+        if deferred.job is None or not wishes.respond_async:
+            return deferred
+        headers = {**deferred.answer.headers, "preference-applied": "respond-async"}
+        return replace(deferred, answer=replace(deferred.answer, headers=headers))
+
+
+def accept(
+    acceptance: Acceptance, request: Request, work: Work, asked: str, time_left_s: float, *, keyed: bool
+) -> Deferred:
+    """Take `work`, whose fingerprint is `asked`, or find the job that it is already."""
+    job = Job(work.key, work.model, asked, work.accepted_at, work.due_at, dataset=work.dataset)
+    timeout_s = min(time_left_s, _LONGEST_S)
+    try:
+        if timeout_s < _SHORTEST_S:
+            raise UnavailableError("there is no time left to accept it")
+        found = acceptance.find(work.key, timeout_s) if keyed else None
+        if found is None:
+            found = acceptance.accept(work, job, timeout_s)
+    except BatchError:  # the adapter has logged why
+        problem = Problem(503, "The request could not be accepted for later.", "not-accepted", retry_after_s=RETRY_S)
+        return Deferred(problem_answer(request.id, problem))
+    if found is not None and found.fingerprint != asked:
+        words = "This Idempotency-Key was used before, for another request."
+        return Deferred(problem_answer(request.id, Problem(422, words, "idempotency-key-reused")))
+    return Deferred(_promise(request, found or job), work.key.id, recorded=found is None)
+
+
+def _promise(request: Request, job: Job) -> Answer:
+    """202 with the job's place. Of one that exists already: how it ended, when it has."""
+    document = {
+        "id": job.key.id,
+        "status": "queued" if job.end is None else str(job.end.state),
+        "deadline": show_time(job.due_at),
+    }
+    answer = document_answer(request, document, 202)
+    return replace(answer, headers={**answer.headers, "location": f"{JOBS_PATH}/{job.key.id}"})

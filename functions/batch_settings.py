@@ -18,8 +18,10 @@ from functions.settings import (
     METRICS_NAMESPACE,
     PREFIX,
     TOPOLOGY_FILE,
+    AcceptanceSettings,
     AccessKeys,
     SettingsError,
+    read_acceptance,
     read_keys,
     read_positive,
     read_text,
@@ -30,16 +32,10 @@ Channel = Literal["topic", "webhook"]
 """How those are told who asked to be told of ended jobs."""
 CHANNELS: Final[tuple[Channel, ...]] = ("topic", "webhook")
 
-JOBS_OPEN: Final = "JobsOpen"
-"""Accepted and not ended, by {stack}; the audit's count."""
 JOBS_OVERDUE: Final = "JobsOverdue"
-"""Open `overdue_s` after they were due, by {stack}. Alarm above 0."""
 JOBS_UNACCOUNTED: Final = "JobsUnaccounted"
-"""Jobs that were promised an answer and have no record, by {stack}. Alarm above 0."""
 RUN_UNACCOUNTED: Final = "RunUnaccounted"
-"""Records of a run of which nothing became, by {stack}. Alarm above 0."""
-BY_STACK: Final = frozenset({JOBS_OPEN, JOBS_OVERDUE, JOBS_UNACCOUNTED, RUN_UNACCOUNTED})
-"""Metrics whose only dimension is {stack}, since an alarm wants one series; all others have {stack, model}."""
+"""What alarms watch, by {stack}; never anything but 0. `batch_ports.Count` says what they and all others mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +82,8 @@ class JobsSettings:
     policy_environment: str
     policy_profile: str
     """AppConfig identifiers: the policy says whose a call is."""
-    jobs_table: str
+    acceptance: AcceptanceSettings
     runs_table: str
-    work_queue: str
-    data_bucket: str
     datasets: tuple[str, ...] = ()
     """S3 URIs of prefixes under which a caller's data sets may lie; `{tenant}` stands for the caller's tenant."""
     retention_s: float = 7 * 86_400.0
@@ -235,10 +229,8 @@ def read_jobs(environ: Mapping[str, str] | None = None) -> JobsSettings:
         policy_application=read_text(env, f"{PREFIX}POLICY_APPLICATION"),
         policy_environment=read_text(env, f"{PREFIX}POLICY_ENVIRONMENT"),
         policy_profile=read_text(env, f"{PREFIX}POLICY_PROFILE"),
-        jobs_table=read_text(env, f"{PREFIX}JOBS_TABLE"),
+        acceptance=read_acceptance(env),
         runs_table=read_text(env, f"{PREFIX}RUNS_TABLE"),
-        work_queue=read_text(env, f"{PREFIX}WORK_QUEUE"),
-        data_bucket=read_text(env, f"{PREFIX}DATA_BUCKET"),
         datasets=_datasets(env),
         retention_s=read_positive(env, f"{PREFIX}RETENTION_DAYS", 7.0) * 86_400,
         link_s=int(read_positive(env, f"{PREFIX}LINK_S", 900.0)),

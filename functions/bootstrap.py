@@ -15,11 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from functions.core.topology import Topology, TopologyError
-from functions.settings import METRICS_NAMESPACE, AuthorizerSettings, RouterSettings, SettingsError
+from functions.settings import (
+    METRICS_NAMESPACE,
+    AcceptanceSettings,
+    AuthorizerSettings,
+    RouterSettings,
+    SettingsError,
+)
 
 if TYPE_CHECKING:
     from botocore.session import Session
 
+    from functions.aws.acceptance import DirectAcceptance
     from functions.aws.cloudwatch import CloudWatchSignals
     from functions.aws.signing import Credentials
     from functions.core.snapshot import Snapshot
@@ -33,6 +40,8 @@ _KEY_S: Final = 5.0
 """Longest wait for the row of a key: nothing else can vouch for the caller."""
 _SHARED_S: Final = 0.8
 """Longest wait for what instances tell each other: DynamoDB answers in milliseconds, and the last value serves too."""
+_ACCEPT_S: Final = 5.0
+"""Longest wait for queue, table and bucket when whoever takes work in says nothing else."""
 
 
 class SystemClock:
@@ -129,6 +138,25 @@ def _shared(
     return (
         SharedSignals(items, table, metrics.read, owner=owner, ttl_s=settings.snapshot_ttl_s, log=log),
         SharedMarks(items, table, owner=owner, log=log),
+    )
+
+
+def acceptance(settings: AcceptanceSettings, region: str, keys: Credentials) -> DirectAcceptance:
+    """How work that may wait is taken in. Nothing is connected yet."""
+    from functions.aws.acceptance import DirectAcceptance
+    from functions.aws.direct import Service
+
+    def service(name: str, host: str, url: str | None) -> Service:
+        return Service(name, host, region, keys, url=url, timeout_s=_ACCEPT_S)
+
+    bucket, s3_url = settings.data_bucket, settings.s3_url
+    return DirectAcceptance(
+        service("dynamodb", "dynamodb", settings.dynamodb_url),
+        settings.jobs_table,
+        service("sqs", "sqs", settings.sqs_url),
+        settings.work_queue,
+        service("s3", f"{bucket}.s3" if s3_url is None else "s3", s3_url),
+        objects_path="" if s3_url is None else f"/{bucket}",
     )
 
 

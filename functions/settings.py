@@ -39,9 +39,10 @@ class AcceptanceSettings:
     """URL of the SQS queue."""
     data_bucket: str
     """S3 bucket of what a message cannot carry."""
+    dynamodb_url: str | None = None
     sqs_url: str | None = None
     s3_url: str | None = None
-    """Base URLs of SQS and S3; None means the region's public endpoints."""
+    """Base URLs; None means the region's public endpoints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +176,7 @@ def read_router(environ: Mapping[str, str] | None = None) -> RouterSettings:
         dynamodb_url=read_url(env, "DYNAMODB"),
         keys=read_keys(env),
         snapshot_table=env.get(f"{PREFIX}SNAPSHOT_TABLE") or None,
-        acceptance=_acceptance(env),
+        acceptance=read_acceptance(env) if env.get(f"{PREFIX}JOBS_TABLE") else None,
         capture_stream=env.get(f"{PREFIX}CAPTURE_STREAM") or None,
         firehose_url=read_url(env, "FIREHOSE"),
     )
@@ -192,13 +193,13 @@ def read_authorizer(environ: Mapping[str, str] | None = None) -> AuthorizerSetti
     )
 
 
-def _acceptance(env: Mapping[str, str]) -> AcceptanceSettings | None:
-    if not env.get(f"{PREFIX}JOBS_TABLE"):
-        return None
+def read_acceptance(env: Mapping[str, str]) -> AcceptanceSettings:
+    """Where accepted jobs go. Raises `SettingsError`."""
     return AcceptanceSettings(
         jobs_table=read_text(env, f"{PREFIX}JOBS_TABLE"),
         work_queue=read_text(env, f"{PREFIX}WORK_QUEUE"),
         data_bucket=read_text(env, f"{PREFIX}DATA_BUCKET"),
+        dynamodb_url=read_url(env, "DYNAMODB"),
         sqs_url=read_url(env, "SQS"),
         s3_url=read_url(env, "S3"),
     )

@@ -1,8 +1,9 @@
-"""AWS calls that every new instance makes before its first answer, without an SDK: AppConfigData and DynamoDB.
+"""AWS calls that a new instance makes before its first answer, without an SDK: AppConfigData, DynamoDB, SQS and S3.
 
-Importing botocore and making two of its clients takes longer than all else that a cold start of the router does. Both
-services speak plain JSON over HTTP, and the way to the model (`signing`, `http1`) is there already; what is left is
-naming the operation and reading an error. One attempt, within a time: whoever calls has a last good value.
+Importing botocore and making two of its clients takes longer than all else that a cold start of the router does. These
+services speak plain JSON over HTTP (S3, of which only writing an object is needed, plain HTTP), and the way to the
+model (`signing`, `http1`) is there already; what is left is naming the operation and reading an error. One attempt,
+within a time: whoever calls has a last good value, or a caller who is told to come again.
 
 CloudWatch is read by one instance for all (`snapshot_store`), so that one imports the SDK; the others never do.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import time
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
@@ -20,10 +22,17 @@ from functions.aws.http1 import NotSentError, Peer, Response
 from functions.aws.signing import Credentials, Signer
 
 _UNRESERVED: Final = "-_.~"
+_XML_CODE: Final = re.compile(rb"<Code>([A-Za-z0-9]+)</Code>")
 
 
 class ServiceError(Exception):
     """A service refused, or failed; the message has its status and code."""
+
+    def __init__(self, message: str, status: int = 0, code: str = "") -> None:
+        """`status` 0: it answered with something else than was asked."""
+        super().__init__(message)
+        self.status = status
+        self.code = code
 
 
 class ConditionalCheckFailedError(ServiceError):
@@ -89,6 +98,16 @@ class Service:
         return answer
 
 
+def json_call(service: Service, target: str, asked: Mapping[str, Any], ends: float | None = None) -> dict[str, Any]:
+    """One operation of a service that speaks AWS's JSON 1.0: `target` is version or service, a dot, and its name."""
+    headers = {"content-type": "application/x-amz-json-1.0", "x-amz-target": target}
+    answer = service.call("POST", "/", headers, json.dumps(asked, default=_text).encode(), ends=ends)
+    found = json.loads(answer.body, object_hook=_bytes)
+    if not isinstance(found, dict):
+        raise ServiceError(f"{target.rpartition('.')[2]} answered no JSON object")
+    return found
+
+
 class Dynamo:
     """`Items` of one region; binary values are bytes."""
 
@@ -109,12 +128,7 @@ class Dynamo:
         return self._do("UpdateItem", asked)
 
     def _do(self, operation: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-        headers = {"content-type": "application/x-amz-json-1.0", "x-amz-target": f"DynamoDB_20120810.{operation}"}
-        answer = self._service.call("POST", "/", headers, json.dumps(asked, default=_text).encode())
-        found = json.loads(answer.body, object_hook=_bytes)
-        if not isinstance(found, dict):
-            raise ServiceError(f"{operation} answered no JSON object")
-        return found
+        return json_call(self._service, f"DynamoDB_20120810.{operation}", asked)
 
 
 def _text(value: object) -> str:
@@ -131,12 +145,23 @@ def _bytes(found: dict[str, object]) -> dict[str, object]:
 
 
 def _error(answer: Response) -> ServiceError:
+    code, message = _xml_error(answer.body) if answer.body.startswith(b"<") else _json_error(answer)
+    kind = ConditionalCheckFailedError if code == "ConditionalCheckFailedException" else ServiceError
+    text = f"{answer.status} {code or 'without a code'}: {message or 'no message'}"
+    return kind(text, answer.status, code)
+
+
+def _json_error(answer: Response) -> tuple[str, object]:
     try:
         document = json.loads(answer.body)
     except ValueError:
         document = {}
     found = document if isinstance(document, dict) else {}
-    code = str(answer.headers.get("x-amzn-errortype") or found.get("__type") or "without a code")
-    code = code.partition(":")[0].rpartition("#")[2]
-    kind = ConditionalCheckFailedError if code == "ConditionalCheckFailedException" else ServiceError
-    return kind(f"{answer.status} {code}: {found.get('message') or found.get('Message') or 'no message'}")
+    code = str(answer.headers.get("x-amzn-errortype") or found.get("__type") or "")
+    return code.partition(":")[0].rpartition("#")[2], found.get("message") or found.get("Message")
+
+
+def _xml_error(body: bytes) -> tuple[str, object]:
+    """S3's; its message may name the object and is left out."""
+    found = _XML_CODE.search(body)
+    return ("", None) if found is None else (found[1].decode(), None)

@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
+from functions.batch_ports import Count
 from functions.batch_settings import (
+    JOBS_OVERDUE,
+    JOBS_UNACCOUNTED,
+    RUN_UNACCOUNTED,
     NotifySettings,
     Webhook,
     batch_environment,
@@ -19,7 +23,7 @@ from functions.batch_settings import (
     read_notify,
 )
 from functions.nightly_settings import nightly_environment, read_nightly
-from functions.settings import AcceptanceSettings, SettingsError, read_router, router_environment
+from functions.settings import JOBS_ACCEPTED, AcceptanceSettings, SettingsError, read_router, router_environment
 
 LAMBDAS = {"AWS_REGION": "us-east-1", "LAMBDA_TASK_ROOT": "/var/task"}
 QUEUES: dict[str, Any] = {"work_queue": "https://sqs/work", "data_bucket": "bucket", "jobs_table": "jobs"}
@@ -74,7 +78,8 @@ def test_jobs_reads_what_was_written() -> None:
     """Every setting."""
     found = read_jobs(jobs(datasets=("s3://b/{tenant}/",), retention_days=1, link_s=60, policy_ttl_s=20))
     assert (found.policy_application, found.policy_environment, found.policy_profile) == ("app", "env", "policy")
-    assert (found.jobs_table, found.runs_table, found.work_queue) == ("jobs", "runs", "https://sqs/work")
+    assert found.acceptance == AcceptanceSettings("jobs", "https://sqs/work", "bucket")
+    assert found.runs_table == "runs"
     assert found.datasets == ("s3://b/{tenant}/",)
     assert (found.retention_s, found.link_s, found.policy_ttl_s) == (86_400, 60, 20)
 
@@ -110,10 +115,22 @@ def test_the_router_takes_jobs_in_where_there_is_a_batch_lane() -> None:
     assert read_router(written).acceptance is None
     written = LAMBDAS | router_environment(stack="s", capture_stream="stream", **POLICY, **QUEUES)
     found = read_router(written | {"AWS_ENDPOINT_URL": "http://x", "AWS_ENDPOINT_URL_S3": "http://s3"})
-    assert found.acceptance == AcceptanceSettings("jobs", "https://sqs/work", "bucket", "http://x", "http://s3")
+    assert found.acceptance == AcceptanceSettings(
+        "jobs", "https://sqs/work", "bucket", "http://x", "http://x", "http://s3"
+    )
     assert (found.capture_stream, found.firehose_url) == ("stream", "http://x")
     with pytest.raises(SettingsError, match="INFERLANE_WORK_QUEUE is not set"):
         read_router(written | {"INFERLANE_WORK_QUEUE": ""})
+
+
+def test_alarms_watch_what_is_counted() -> None:
+    """The program's names are the functions'."""
+    assert (JOBS_OVERDUE, JOBS_UNACCOUNTED, RUN_UNACCOUNTED, JOBS_ACCEPTED) == (
+        Count.JOBS_OVERDUE,
+        Count.JOBS_UNACCOUNTED,
+        Count.RUN_UNACCOUNTED,
+        Count.JOBS_ACCEPTED,
+    )
 
 
 @pytest.mark.parametrize(

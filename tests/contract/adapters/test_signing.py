@@ -5,8 +5,9 @@ from __future__ import annotations
 import calendar
 import time
 from collections.abc import Mapping
+from urllib.parse import quote
 
-from botocore.auth import SigV4Auth
+from botocore.auth import S3SigV4Auth, SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import ReadOnlyCredentials
 from hypothesis import given
@@ -43,6 +44,18 @@ def test_it_signs_as_botocore_does(
     theirs, now = botocores(host, path, body, headers, credentials)
     ours = Signer("sagemaker", "eu-central-1", host).sign(path, body, headers, credentials, now + 0.5)
     assert ours == theirs
+
+
+@given(SEGMENTS.map(lambda text: text.replace("%", "")).filter(bool), st.binary(max_size=200), CREDENTIALS)
+def test_it_signs_for_s3_as_botocore_does(name: str, body: bytes, credentials: ReadOnlyCredentials) -> None:
+    """The body's digest is a header, and the path, encoded already, is not encoded again."""
+    host, path = "bucket.s3.eu-central-1.amazonaws.com", f"/batch/{quote(name)}%20x"
+    request = AWSRequest("PUT", f"https://{host}{path}", data=body, headers={"content-type": "text/plain"})
+    S3SigV4Auth(credentials, "s3", "eu-central-1").add_auth(request)
+    theirs = {name.lower(): value for name, value in request.headers.items()}
+    now = calendar.timegm(time.strptime(theirs["x-amz-date"], "%Y%m%dT%H%M%SZ"))
+    signer = Signer("s3", "eu-central-1", host)
+    assert signer.sign(path, body, {"content-type": "text/plain"}, credentials, now, method="PUT") == theirs
 
 
 def test_the_days_key_is_made_anew_with_the_day_and_the_credentials() -> None:

@@ -143,14 +143,19 @@ def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def project(ministack: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Project]:
-    """The sample with a stack named after the test; what it left is destroyed afterwards."""
+    """The sample with a stack named after the test."""
+    yield from project_of(SAMPLE, ministack, tmp_path, request.node.name)
+
+
+def project_of(sample: Path, cloud: str, tmp_path: Path, test: str) -> Iterator[Project]:
+    """A copy of a sample with a stack named after the test; what it left is destroyed afterwards."""
     folder = tmp_path / "project"
-    shutil.copytree(SAMPLE, folder)
-    stack = request.node.name.removeprefix("test_").replace("_", "-")[:24].strip("-")
+    shutil.copytree(sample, folder)
+    stack = test.removeprefix("test_").replace("_", "-")[:24].strip("-")
     (folder / f"Pulumi.{stack}.yaml").write_text("config:\n  aws:region: us-east-1\n")
     fake = FakeSageMaker()
     server = serve(fake)
-    made = Project(folder, stack, ministack, fake, f"http://127.0.0.1:{server.server_address[1]}")
+    made = Project(folder, stack, cloud, fake, f"http://127.0.0.1:{server.server_address[1]}")
     yield made
     if made.state_file.exists() and made.state()["resources"]:
         assert made.run("destroy").code == 0

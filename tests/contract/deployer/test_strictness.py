@@ -35,7 +35,7 @@ def preview(folder: Path, program: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("program", "message"),
     [
-        ('aws.sns.Topic("t")', "aws:sns/topic:Topic has no row"),
+        ('aws.kinesis.Stream("s")', "aws:kinesis/stream:Stream has no row"),
         ('aws.s3.Bucket("b", acl="private", website={"index_document": "i"})', "input website has no place in"),
         ('aws.iam.Role("r", assume_role_policy="{}")\naws.iam.Role("r", assume_role_policy="{}")', "have the URN"),
         ('pulumi.export("x", aws.s3.Bucket("b").website_endpoint)', "output websiteEndpoint of aws:s3/bucket:Bucket"),

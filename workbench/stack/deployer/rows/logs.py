@@ -1,7 +1,7 @@
 """CloudWatch Logs and alarms.
 
-A log group that exists already is taken over: services make theirs on their own as soon as they write, and only its
-retention and tags are ours.
+A log group or stream that exists already is taken over: services make theirs on their own as soon as they write, and
+only a group's retention and tags are ours.
 """
 
 from __future__ import annotations
@@ -38,6 +38,18 @@ def _query(given: dict[str, object]) -> dict[str, object]:
     return {**{name: value for name, value in given.items() if name != "metric"}, "metricStat": nested}
 
 
+def _suppressor(inputs: Properties) -> Properties:
+    """pulumi-aws groups what the API has side by side."""
+    given = mapping(inputs.get("actionsSuppressor"))
+    names = {
+        "alarm": "actionsSuppressor",
+        "waitPeriod": "actionsSuppressorWaitPeriod",
+        "extensionPeriod": "actionsSuppressorExtensionPeriod",
+    }
+    rest = {name: value for name, value in inputs.items() if name != "actionsSuppressor"}
+    return {**rest, **{names.get(name, name): value for name, value in given.items()}}
+
+
 ROWS = (
     Row(
         type="aws:cloudwatch/logGroup:LogGroup",
@@ -67,6 +79,27 @@ ROWS = (
         adopt=("ResourceAlreadyExistsException",),
     ),
     Row(
+        type="aws:cloudwatch/logStream:LogStream",
+        service="logs",
+        create=Call("create_log_stream", rename={"name": "logStreamName"}),
+        id="{in.name}",
+        outputs={
+            "name": "{in.name}",
+            "arn": "arn:aws:logs:{region}:{account}:log-group:{in.logGroupName}:log-stream:{in.name}",
+        },
+        auto_name="name",
+        identity=("logGroupName", "name"),
+        read=listed(
+            "logs",
+            "describe_log_streams",
+            lambda i: {"logGroupName": i.text("logGroupName"), "logStreamNamePrefix": i.id},
+            "logStreams",
+            "logStreamName",
+        ),
+        delete=Call("delete_log_stream", params={"logGroupName": "{in.logGroupName}", "logStreamName": "{id}"}),
+        adopt=("ResourceAlreadyExistsException",),
+    ),
+    Row(
         type="aws:cloudwatch/metricAlarm:MetricAlarm",
         service="cloudwatch",
         create=Call("put_metric_alarm", rename={"name": "AlarmName"}),
@@ -78,6 +111,26 @@ ROWS = (
         upsert=True,
         identity=("name",),
         read=listed("cloudwatch", "describe_alarms", lambda i: {"AlarmNames": [i.id]}, "MetricAlarms", "AlarmName"),
+        delete=Call("delete_alarms", params={"AlarmNames": lambda i: [i.id]}),
+    ),
+    Row(
+        type="aws:cloudwatch/compositeAlarm:CompositeAlarm",
+        service="cloudwatch",
+        create=Call("put_composite_alarm"),
+        id="{in.alarmName}",
+        outputs={"arn": "arn:aws:cloudwatch:{region}:{account}:alarm:{in.alarmName}"},
+        auto_name="alarmName",
+        arrange=_suppressor,
+        tags=Tags("tag_resource", "untag_resource", "ResourceARN"),
+        upsert=True,
+        identity=("alarmName",),
+        read=listed(
+            "cloudwatch",
+            "describe_alarms",
+            lambda i: {"AlarmNames": [i.id], "AlarmTypes": ["CompositeAlarm"]},
+            "CompositeAlarms",
+            "AlarmName",
+        ),
         delete=Call("delete_alarms", params={"AlarmNames": lambda i: [i.id]}),
     ),
 )

@@ -1,4 +1,4 @@
-"""Acceptance without an SDK: what is written, in which order, as boto3 writes it; and what is said when a step fails."""
+"""Acceptance without an SDK: what is written, in which order, as boto3 writes it; and what is said of a failure."""
 
 from __future__ import annotations
 

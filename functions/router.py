@@ -33,7 +33,9 @@ from functions.health import Alone, Health
 from functions.ports import Clock, FailureMarks, Invoker, PolicySource, Race, SignalSource
 from functions.race import ThreadRace
 
-if TYPE_CHECKING:  # loaded when the first request is deferred
+if TYPE_CHECKING:  # loaded where the stack has them
+    from functions.capture import Capturer
+    from functions.core.policy import Route
     from functions.defer import Deferral, Deferred
 
 HEALTH_PATH: Final = "/healthz"
@@ -65,10 +67,12 @@ class Router:
         marks: FailureMarks | None = None,
         race: Callable[[], Race] = ThreadRace,
         deferral: Callable[[], Deferral] | None = None,
+        capturer: Callable[[], Capturer] | None = None,
     ) -> None:
         """Nothing is read until the first call. `marks` None: this instance learns alone.
 
-        `deferral` is asked for when the first request is deferred; None: this stack has no batch lane.
+        `deferral` is asked for when a request is deferred; None: this stack has no batch lane. `capturer` likewise,
+        when a route wants its traffic kept; None: this stack keeps none.
         """
         self._topology = topology
         self._lanes = {model: topology.sync_lanes(model) for model in topology.models}
@@ -78,6 +82,7 @@ class Router:
         self._clock = clock
         self._race = race
         self._deferral = deferral
+        self._capturer = capturer
         self._health = Health(marks or Alone(), clock)
         self._decider: Decider | None = None
 
@@ -103,7 +108,7 @@ class Router:
             if route.model_from_body is not None:
                 named = replace(request, model=named_in(call.body, route.model_from_body))
                 call = replace(call, request=named)
-        return self._route(call, policy, began, now)
+        return self._route(call, policy, route, began, now)
 
     def _board(self, request: Request, policy: Policy, now: float) -> Answer:
         return document_answer(request, board(self._snapshot(now), policy, self._topology, now))
@@ -111,7 +116,7 @@ class Router:
     def _snapshot(self, now: float) -> Snapshot:
         return self._health.seen(self._signals.snapshot(now), now)
 
-    def _route(self, call: Call, policy: Policy, began: float, now: float) -> Answer:
+    def _route(self, call: Call, policy: Policy, route: Route | None, began: float, now: float) -> Answer:
         request = call.request
         snapshot = self._snapshot(now)
         deciding = self._clock.monotonic()
@@ -121,7 +126,7 @@ class Router:
         moment = _Moment(
             began, now, self._clock.monotonic() - deciding, snapshot, self._decider.looked_at(request.headers)
         )
-        done, deferred = _NOTHING_DONE, None
+        done, deferred, captured = _NOTHING_DONE, None, None
         if decision.shed is not None:
             shed = decision.shed
             answer = problem_answer(request.id, Problem(shed.status, shed.reason, retry_after_s=shed.retry_after_s))
@@ -139,13 +144,24 @@ class Router:
                 deferred = self._defer(self._deferral(), call, decision, policy, began)
                 # Without a job the caller is told of the lanes that failed, unless it is its key that is at fault.
                 answer = deferred.answer if deferred.answer.status < HTTPStatus.INTERNAL_SERVER_ERROR else answer
+            elif self._capturer is not None and route is not None and route.capture is not None:
+                captured = self._capture(self._capturer(), call, route, decision, done, moment)
             self._publish(call, decision, began)
-        return self._with_receipt(call, answer, decision, done, moment, deferred)
+        return self._with_receipt(call, answer, decision, done, moment, _Besides(deferred, captured))
 
     def _defer(self, deferral: Deferral, call: Call, decision: Decision, policy: Policy, began: float) -> Deferred:
         """Make a job of it, as far as there is time for that."""
         left_s = min(_LATEST_S, call.time_left_s) - (self._clock.monotonic() - began)
         return deferral.defer(call, decision, policy, self._lanes[decision.model or ""], left_s)
+
+    def _capture(
+        self, capturer: Capturer, call: Call, route: Route, decision: Decision, done: Execution, moment: _Moment
+    ) -> bool | None:
+        """Keep a request that was answered well, while there is still time."""
+        if done.outcome is None or done.served is None or done.outcome.kind is not Kind.OK:
+            return None
+        left_s = _deadline_s(call, decision) - (self._clock.monotonic() - moment.began)
+        return capturer.keep(call, route, decision, done.served.lane, done.outcome, moment.now, left_s)
 
     def _execute(self, call: Call, decision: Decision, lanes: Sequence[SyncLane], began: float) -> Execution:
         model = decision.model or ""
@@ -183,7 +199,7 @@ class Router:
         decision: Decision,
         done: Execution,
         moment: _Moment,
-        deferred: Deferred | None,
+        besides: _Besides,
     ) -> Answer:
         served = done.served
         lanes = self._lanes.get(decision.model or "", _NO_LANES)
@@ -203,8 +219,9 @@ class Router:
             snapshot_age_s=moment.snapshot.age_s(moment.now),
             breakers={name: moment.snapshot.lane(decision.model or "", name).breaker for name in lanes},
             demand_s=_demand_s(lanes, decision, moment),
-            job=None if deferred is None else deferred.job,
-            recorded=deferred is not None and deferred.recorded,
+            job=None if besides.deferred is None else besides.deferred.job,
+            recorded=besides.deferred is not None and besides.deferred.recorded,
+            captured=besides.captured,
         )
         headers = {**answer.headers, **_receipt_headers(receipt)}
         return Answer(answer.status, answer.body, answer.content_type, headers, receipt)
@@ -219,6 +236,14 @@ class _Moment:
     decide_s: float
     snapshot: Snapshot
     headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Besides:
+    """What became of a request besides what its lanes did."""
+
+    deferred: Deferred | None
+    captured: bool | None
 
 
 def _answer(request_id: str, done: Execution) -> Answer:

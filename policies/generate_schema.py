@@ -19,6 +19,7 @@ from functions.core.condition_parser import BOUNDS, CLOCK, SECRET_HEADERS, WEEKD
 from functions.core.document import LARGEST as LARGEST_FLOAT
 from functions.core.policy import MAX_DEADLINE_MS, SCHEMA
 from functions.core.policy_parser import LONGEST_PATTERN, OBJECTIVES
+from functions.core.redaction import LONGEST as LONGEST_POINTER
 from functions.core.request import PRIORITIES
 from functions.core.snapshot import BREAKERS, METRICS
 from functions.core.topology import LANES
@@ -138,8 +139,19 @@ def _route() -> Schema:
             },
             "prefer": {"enum": ["async", None]},
             "within": _nullable(_ref("duration")),
+            "capture": _nullable(_capture()),
         },
         ["path"],
+    )
+
+
+def _capture() -> Schema:
+    pointer: Schema = {"type": "string", "pattern": "^(/([^/~]|~[01])*)+$", "maxLength": LONGEST_POINTER}
+    pointers = {"type": "array", "items": pointer, "minItems": 1}
+    redact = {"anyOf": [pointers, {"enum": ["body", None]}], "description": "body, or JSON pointers."}
+    return _said(
+        "The share of answered requests that is kept for the nightly recheck, and what is taken out of them first.",
+        _object({"share": _ref("percent"), "redact": redact}, ["share"]),
     )
 
 

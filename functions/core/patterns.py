@@ -164,3 +164,9 @@ def _stops(pattern: str) -> list[_Stop]:
 def media_type(content_type: str) -> str:
     """A content type without its parameters, in lower case."""
     return content_type.partition(";")[0].strip().lower()
+
+
+def is_json(content_type: str | None) -> bool:
+    """Whether a content type says JSON."""
+    kind = media_type(content_type or "")
+    return kind == "application/json" or kind.endswith("+json")

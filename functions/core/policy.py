@@ -15,6 +15,7 @@ from functions.core.conditions import Condition, leaves
 from functions.core.document import DocumentError
 from functions.core.latches import Signal
 from functions.core.patterns import PathPattern, arn_match, wildcard_match
+from functions.core.redaction import Pointer
 from functions.core.request import Identity, Priority
 
 SCHEMA: Final = "inferlane/policy/v1"
@@ -42,6 +43,18 @@ class Defaults:
 
 
 @dataclass(frozen=True, slots=True)
+class Capture:
+    """What of a route's traffic is kept for the nightly recheck."""
+
+    share: float
+    """The part of its answered requests, 0–1."""
+    pointers: tuple[Pointer, ...] = ()
+    """What is taken out of JSON bodies first."""
+    bodies: bool = True
+    """Whether bodies are kept at all, or only their sizes and types."""
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """A path pattern that names a model: outright, by its segment `{model}`, or by a key of the request's body."""
 
@@ -51,6 +64,7 @@ class Route:
     model_from_body: str | None = None
     """The top-level key of a JSON body whose text names the model."""
     prefer_async: bool = False
+    capture: Capture | None = None
 
     def model_of(self, path: str, in_body: str | None) -> str | None:
         """The model that a request to `path` means; None when its body names none."""

@@ -15,13 +15,14 @@ from functions.core.condition_parser import Names
 from functions.core.document import DocumentError, Fields, Problems, as_choice
 from functions.core.latches import WINDOW_S, Signal
 from functions.core.patterns import PathPattern
-from functions.core.policy import MAX_DEADLINE_MS, SCHEMA, Defaults, Policy, PolicyError, Route, TenantEntry
+from functions.core.policy import MAX_DEADLINE_MS, SCHEMA, Capture, Defaults, Policy, PolicyError, Route, TenantEntry
 from functions.core.policy_checks import check_ids, check_reachable, check_routes, check_tenants
+from functions.core.redaction import read_pointer
 from functions.core.request import PRIORITIES, Priority
 from functions.core.rule_parser import read_experiment, read_order, read_rule, read_within
 from functions.core.snapshot import METRICS
 from functions.core.topology import LANES
-from functions.core.units import duration_s
+from functions.core.units import duration_s, percent
 
 KEYS: Final = (
     *("schema", "version", "timezone", "defaults", "routes", "tiers", "tenants", "signals", "rules", "experiments"),
@@ -134,7 +135,7 @@ def _defaults(fields: Fields, tiers: dict[str, Priority], notes: Problems) -> De
 
 
 def _route(fields: Fields, notes: Problems) -> Route:
-    notes.only(fields, ("path", "model", "prefer", "within"))
+    notes.only(fields, ("path", "model", "prefer", "within", "capture"))
     pattern = PathPattern.of(fields.require("path"), fields.at("path"))
     model, from_body = notes.attempt(("", None), _route_model, fields)
     if model is None and from_body is None and "model" not in pattern.names:
@@ -143,8 +144,31 @@ def _route(fields: Fields, notes: Problems) -> Route:
     if prefer:
         notes.attempt("", as_choice, prefer, fields.at("prefer"), ("async",), "preference")
     return Route(
-        pattern, model, notes.attempt(None, read_within, fields), model_from_body=from_body, prefer_async=bool(prefer)
+        pattern,
+        model,
+        notes.attempt(None, read_within, fields),
+        model_from_body=from_body,
+        prefer_async=bool(prefer),
+        capture=notes.attempt(None, _capture, fields, notes),
     )
+
+
+def _capture(route: Fields, notes: Problems) -> Capture | None:
+    if route.get("capture") is None:
+        return None
+    fields = route.fields("capture")
+    notes.only(fields, ("share", "redact"))
+    share = notes.attempt(0.0, percent, fields.require("share"), fields.at("share"))
+    redacted = fields.get("redact")
+    if redacted is None:
+        return Capture(share)
+    if isinstance(redacted, str):
+        as_choice(redacted, fields.at("redact"), ("body",), "redaction")
+        return Capture(share, bodies=False)
+    pointers = [notes.attempt(("",), read_pointer, item, path) for item, path in fields.items("redact")]
+    if not pointers:
+        raise DocumentError(fields.at("redact"), "expected body, or at least one JSON pointer such as /user/email")
+    return Capture(share, tuple(pointers))
 
 
 def _route_model(fields: Fields) -> tuple[str | None, str | None]:

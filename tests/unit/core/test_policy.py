@@ -268,6 +268,7 @@ json_like = st.recursive(
 )
 KEYS = [
     *("experiments", "share", "split", "guard", "clock", "weekday", "breaker", "from", "to", "hedge", "prefer", "all"),
+    *("capture", "redact"),
     *("schema", "version", "defaults", "routes", "tiers", "tenants", "signals", "rules", "order", "when", "id", "path"),
     *("model", "lane", "metric", "above", "for", "load", "any", "not", "priority", "bytes", "header"),
 ]

@@ -29,7 +29,7 @@ from functions.core.conditions import (
 from functions.core.document import Problems
 from functions.core.latches import Signal
 from functions.core.patterns import PathPattern
-from functions.core.policy import Defaults, Experiment, Guard, Policy, Route, Rule, TenantEntry
+from functions.core.policy import Capture, Defaults, Experiment, Guard, Policy, Route, Rule, TenantEntry
 from functions.core.policy_parser import BUILT_IN_ROUTE, parse_policy, problems
 from functions.core.request import Priority
 from tests.unit.core.builders import policy, policy_document
@@ -87,7 +87,10 @@ def test_everything_a_policy_may_say_is_read() -> None:
             "routes": [
                 {"path": "/a", "model": "m", "within": "10m"},
                 {"path": "/b", "model": {"from_body": "engine"}, "prefer": "async"},
-                {"path": "/c/{model}"},
+                {"path": "/c/{model}", "capture": {"share": "20%", "redact": ["/user/email", "/a~1b/~01/*/"]}},
+                {"path": "/d", "model": "m", "capture": {"share": "100%", "redact": "body"}},
+                {"path": "/e", "model": "m", "capture": {"share": "0%", "redact": None}},
+                {"path": "/f", "model": "m", "capture": None},
             ],
             "tiers": {"low": {"max_priority": "low"}, "high": {"max_priority": "high"}},
             "tenants": [
@@ -125,7 +128,14 @@ def test_everything_a_policy_may_say_is_read() -> None:
         routes=(
             Route(PathPattern.of("/a", ()), "m", 600.0),
             Route(PathPattern.of("/b", ()), None, None, "engine", prefer_async=True),
-            Route(PathPattern.of("/c/{model}", ()), None),
+            Route(
+                PathPattern.of("/c/{model}", ()),
+                None,
+                capture=Capture(0.2, (("user", "email"), ("a/b", "~1", "*", "")), bodies=True),
+            ),
+            Route(PathPattern.of("/d", ()), "m", capture=Capture(1.0, (), bodies=False)),
+            Route(PathPattern.of("/e", ()), "m", capture=Capture(0.0)),
+            Route(PathPattern.of("/f", ()), "m"),
             BUILT_IN_ROUTE,
         ),
         tiers={"low": Priority.LOW, "high": Priority.HIGH},

@@ -119,8 +119,8 @@ snapshots = st.builds(
 )
 SHARES = st.integers(0, 100).map("{}%".format)
 ROUTES = [
-    {"path": "/realtime/chat", "model": MODEL, "within": "10m"},
-    {"path": "/later", "model": MODEL, "prefer": "async"},
+    {"path": "/realtime/chat", "model": MODEL, "within": "10m", "capture": {"share": "50%", "redact": ["/a/*/b"]}},
+    {"path": "/later", "model": MODEL, "prefer": "async", "capture": {"share": "1%", "redact": "body"}},
     {"path": "/v1/chat/completions", "model": {"from_body": "model"}},
 ]
 

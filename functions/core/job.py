@@ -126,6 +126,19 @@ def fingerprint(model: str, content_type: str | None, accept: str | None, body: 
     return _digest(model.encode(), (content_type or "").encode(), (accept or "").encode(), body)
 
 
+def payload_key(key: JobKey) -> str:
+    """Where a body lies that its message could not carry. No one can guess another tenant's."""
+    return f"batch/payloads/{_digest(key.tenant.encode())[:16]}/{key.id}"
+
+
+def result_key(key: JobKey, by: str) -> str:
+    """Where an answer lies that its record could not hold.
+
+    `by` is whoever answered: what comes too late from another must not be written over the answer that counts.
+    """
+    return f"batch/results/{_digest(key.tenant.encode())[:16]}/{key.id}/{by}"
+
+
 def _digest(*parts: bytes) -> str:
     """SHA-256 over parts that cannot run into each other."""
     digest = hashlib.sha256()

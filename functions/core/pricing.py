@@ -3,14 +3,15 @@
 Serverless bills the time it works: seconds × usd_per_s. A dedicated instance is paid for by the hour whatever it does,
 so an attempt is charged its share while it holds a slot: seconds × usd_per_instance_hour ÷ 3600 ÷ slots. Idle hours
 are nobody's attempt; the ledger shows them as their own line. A record in a batch job is charged its share of the job:
-the seconds it is worked on × usd_per_instance_hour ÷ 3600.
+the seconds it is worked on × usd_per_instance_hour ÷ 3600; once the job has ended, an equal share of all it billed,
+from TransformStartTime to TransformEndTime, its start-up among them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from functions.core.topology import DedicatedLane, ServerlessLane, ServingLane, SyncLane
+from functions.core.topology import BatchLane, DedicatedLane, ServerlessLane, ServingLane, SyncLane
 
 
 def busy_cost_usd(lane: ServingLane, seconds: float) -> float | None:
@@ -26,3 +27,10 @@ def busy_cost_usd(lane: ServingLane, seconds: float) -> float | None:
 def counterfactual_usd(lanes: Mapping[str, SyncLane], served_by: str | None, seconds: float) -> dict[str, float | None]:
     """What the same work would have cost on each other lane, had it taken as long there."""
     return {name: busy_cost_usd(lane, seconds) for name, lane in lanes.items() if name != served_by}
+
+
+def record_cost_usd(lane: BatchLane, billed_s: float, records: int) -> float | None:
+    """One record's share of a transform job that billed `billed_s` on each of the lane's instances."""
+    if lane.usd_per_instance_hour is None:
+        return None
+    return billed_s * lane.instance_count * lane.usd_per_instance_hour / 3600 / max(1, records)

@@ -7,9 +7,12 @@ names another counts for nothing.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
+
+from functions.core.job import JobKey
 
 Form = Literal["lines", "objects", "dataset"]
 """JSON Lines with a record a line; an object a record; a data set that somebody else wrote."""
@@ -106,6 +109,17 @@ class Line:
     line: int | None
     """Its line there, from 0; None: the object is the record."""
     lanes: tuple[str, ...]
+
+    @property
+    def key(self) -> JobKey:
+        """The job's."""
+        return JobKey(self.tenant, self.id)
+
+
+def child_name(parent: str, number: int) -> str:
+    """The name of the run that retries what `parent` left behind; `number` counts those that were closed already."""
+    digest = hashlib.sha256(f"{parent}/{number}".encode()).hexdigest()
+    return f"{parent.rpartition('-')[0]}-{digest[:16]}"
 
 
 def input_prefix(run: str) -> str:

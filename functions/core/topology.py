@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from functions.core.document import DocumentError, Fields, as_choice, as_text
 
@@ -19,6 +19,8 @@ LANES: Final = ("dedicated", "serverless", "batch", "external")
 _OVERHEAD_MS: Final = 10.0
 _COLD_START_MS: Final = 6000.0
 _STARTUP_S: Final = 300.0
+_RECORD_S: Final = 0.05
+_STRATEGIES: Final = ("MultiRecord", "SingleRecord")
 _TIMEOUT_S: Final = 60.0
 """SageMaker stops a real-time invocation after 60 s."""
 
@@ -84,6 +86,23 @@ class BatchLane(DeferredLane):
     """From a job's creation to its first record."""
     usd_per_instance_hour: float | None
     content_types: tuple[str, ...] | None
+    model_name: str | None = None
+    """SageMaker's name of the model; without it, or the instance type, nothing can be started."""
+    instance_type: str | None = None
+    instance_count: int = 1
+    max_jobs: int = 2
+    """Transform jobs of this lane at once."""
+    target_records: int = 20_000
+    """A run starts when it has so many."""
+    max_wait_s: float = 1800.0
+    """A run starts when it is so old, whatever it has."""
+    strategy: Literal["MultiRecord", "SingleRecord"] = "MultiRecord"
+    max_payload_mb: int = 6
+    """What the container gets at once, and so the largest record."""
+    max_concurrent: int = 0
+    """Payloads that an instance works on at once; 0: as the container says."""
+    record_s: float = _RECORD_S
+    """What a record is expected to take."""
 
 
 SyncLane = DedicatedLane | ServerlessLane
@@ -122,6 +141,13 @@ class Topology:
         return {
             name: lane for name, lane in lanes.items() if isinstance(lane, DedicatedLane | ServerlessLane | BatchLane)
         }
+
+    def batch_lane(self, model: str) -> BatchLane | None:
+        """The batch lane of `model`, if it says enough for a transform job."""
+        lane = self.models.get(model, {}).get("batch")
+        if not isinstance(lane, BatchLane) or lane.model_name is None or lane.instance_type is None:
+            return None
+        return lane
 
 
 def _lanes(model: Fields) -> dict[str, Lane]:
@@ -184,6 +210,7 @@ def _serverless(name: str, fields: Fields) -> ServerlessLane:
 
 
 def _batch(name: str, fields: Fields) -> BatchLane:
+    strategy = as_choice(fields.text_or("strategy", "MultiRecord"), fields.at("strategy"), _STRATEGIES, "strategy")
     return BatchLane(
         name=name,
         kind="batch",
@@ -191,6 +218,16 @@ def _batch(name: str, fields: Fields) -> BatchLane:
         startup_s=fields.number_or("startup_s", _STARTUP_S, at_least=0),
         usd_per_instance_hour=fields.number_or_none("usd_per_instance_hour", at_least=0),
         content_types=_content_types(fields),
+        model_name=fields.text_or("model_name", "") or None,
+        instance_type=fields.text_or("instance_type", "") or None,
+        instance_count=fields.integer_or("instance_count", 1, at_least=1),
+        max_jobs=fields.integer_or("max_jobs", 2, at_least=1),
+        target_records=fields.integer_or("target_records", 20_000, at_least=1),
+        max_wait_s=fields.number_or("max_wait_s", 1800.0, at_least=0),
+        strategy="SingleRecord" if strategy == "SingleRecord" else "MultiRecord",
+        max_payload_mb=fields.integer_or("max_payload_mb", 6, at_least=1),
+        max_concurrent=fields.integer_or("max_concurrent", 0, at_least=0),
+        record_s=fields.number_or("record_s", _RECORD_S, at_least=0),
     )
 
 

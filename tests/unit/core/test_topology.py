@@ -117,13 +117,74 @@ def test_what_a_serverless_lane_may_leave_out() -> None:
 
 
 def test_a_batch_lane_is_read_with_and_without_its_options() -> None:
-    """A job begins after five minutes unless said otherwise."""
-    told = {**BATCH, "startup_s": 240, "content_types": ["application/jsonl"]}
+    """A job begins after five minutes unless said otherwise, and a run has 20,000 records or half an hour."""
+    told = {
+        **BATCH,
+        "startup_s": 240,
+        "content_types": ["application/jsonl"],
+        "model_name": "inferlane-test-moderation-0a1b2c3d",
+        "instance_count": 3,
+        "max_jobs": 5,
+        "target_records": 100,
+        "max_wait_s": 60.5,
+        "strategy": "SingleRecord",
+        "max_payload_mb": 20,
+        "max_concurrent": 4,
+        "record_s": 0.25,
+    }
     assert topology(batch=told).models[MODEL]["batch"] == BatchLane(
-        "batch", "batch", 104_857_600, 240.0, 0.204, ("application/jsonl",)
+        name="batch",
+        kind="batch",
+        max_bytes=104_857_600,
+        startup_s=240.0,
+        usd_per_instance_hour=0.204,
+        content_types=("application/jsonl",),
+        model_name="inferlane-test-moderation-0a1b2c3d",
+        instance_type="ml.c5.xlarge",
+        instance_count=3,
+        max_jobs=5,
+        target_records=100,
+        max_wait_s=60.5,
+        strategy="SingleRecord",
+        max_payload_mb=20,
+        max_concurrent=4,
+        record_s=0.25,
     )
     least = topology(batch={"kind": "batch", "max_bytes": 9})
-    assert least.models[MODEL]["batch"] == BatchLane("batch", "batch", 9, 300.0, None, None)
+    assert least.models[MODEL]["batch"] == BatchLane(
+        name="batch",
+        kind="batch",
+        max_bytes=9,
+        startup_s=300.0,
+        usd_per_instance_hour=None,
+        content_types=None,
+        model_name=None,
+        instance_type=None,
+        instance_count=1,
+        max_jobs=2,
+        target_records=20_000,
+        max_wait_s=1800.0,
+        strategy="MultiRecord",
+        max_payload_mb=6,
+        max_concurrent=0,
+        record_s=0.05,
+    )
+
+
+def test_a_batch_lane_that_can_run_names_its_model_and_its_instances() -> None:
+    """Without either, or without the lane, there is none to start a job on."""
+    whole = {**BATCH, "model_name": "m"}
+    assert topology(batch=whole).batch_lane(MODEL) == topology(batch=whole).models[MODEL]["batch"]
+    assert topology(batch=BATCH).batch_lane(MODEL) is None
+    assert topology(batch={**whole, "instance_type": None}).batch_lane(MODEL) is None
+    assert topology(dedicated=DEDICATED).batch_lane(MODEL) is None
+    assert topology(batch=whole).batch_lane("x") is None
+
+
+def test_a_batch_strategy_is_one_of_two() -> None:
+    """SageMaker's words."""
+    document = topology_document(batch={**BATCH, "strategy": "Many"})
+    assert refusal(document) == f"{PLACE}.batch.strategy: unknown strategy 'Many' (known: MultiRecord, SingleRecord)"
 
 
 def test_an_external_lane_is_known_and_serves_nobody() -> None:
@@ -157,6 +218,13 @@ LEAST: list[tuple[str, str, float]] = [
     ("batch", "max_bytes", 1),
     ("batch", "startup_s", 0),
     ("batch", "usd_per_instance_hour", 0),
+    ("batch", "instance_count", 1),
+    ("batch", "max_jobs", 1),
+    ("batch", "target_records", 1),
+    ("batch", "max_wait_s", 0),
+    ("batch", "max_payload_mb", 1),
+    ("batch", "max_concurrent", 0),
+    ("batch", "record_s", 0),
 ]
 
 

@@ -1,5 +1,5 @@
-"""The inferlane stack, as a table of contents: storage, models and their lanes, alarms, the policy, the topology,
-what the router shares, the router.
+"""The inferlane stack, as a table of contents: storage, models and their lanes, alarms, the policy, the topology, work
+that waits, what the router shares, the router, the nightly recheck.
 
 What a stack may say is in `infra/config.py`, what each part is in `infra/components/`.
 """
@@ -8,7 +8,10 @@ import pulumi
 import pulumi_aws as aws
 
 from infra import images, naming, policy_document, pricebook, topology
+from infra.components.batch_lane import BatchLane, BatchLaneArgs
+from infra.components.data_bucket import DataBucket, DataBucketArgs
 from infra.components.dedicated_lane import DedicatedLane, DedicatedLaneArgs
+from infra.components.deferred_work import DeferredWork, DeferredWorkArgs, kept_days
 from infra.components.model_package import ModelPackage, ModelPackageArgs
 from infra.components.observability import Observability, ObservabilityArgs
 from infra.components.policy_store import PolicyStore, PolicyStoreArgs
@@ -22,7 +25,23 @@ stack = load()
 prices = pricebook.load()
 
 storage = Storage("storage", StorageArgs(stack.stack, stack.protect, stack.tags_for("storage")))
+data = (
+    DataBucket(
+        "data",
+        DataBucketArgs(
+            stack=stack.stack,
+            region=stack.region,
+            storage=storage,
+            days=kept_days(stack),
+            protect=stack.protect,
+            tags=stack.tags_for("data-bucket"),
+        ),
+    )
+    if stack.batch_lanes
+    else None
+)
 
+models: dict[str, aws.sagemaker.Model] = {}
 endpoints: dict[tuple[str, naming.Lane], aws.sagemaker.Endpoint] = {}
 for name, model in sorted(stack.models.items()):
     package = ModelPackage(
@@ -66,6 +85,25 @@ for name, model in sorted(stack.models.items()):
             ),
         )
         endpoints[name, "serverless"] = serverless.endpoint
+    if model.batch and data:
+        hardware = prices.hardware(model.batch.instance_type)
+        batch = BatchLane(
+            f"{name}-batch",
+            BatchLaneArgs(
+                stack=stack.stack,
+                region=stack.region,
+                model=name,
+                concurrent=model.batch.concurrent(hardware.vcpus, hardware.gpus),
+                batch=stack.batch,
+                rechecks=stack.nightly is not None and stack.nightly.model == name,
+                package=package,
+                image=images.choose(model.batch.image, stack.region, prices.processor(model.batch.instance_type)),
+                storage=storage,
+                data=data,
+                tags=stack.tags_for("batch-lane", model=name),
+            ),
+        )
+        models[name] = batch.model
 
 observability = Observability(
     "observability",
@@ -91,8 +129,30 @@ policy = PolicyStore(
     ),
 )
 
-lanes = pulumi.Output.all(*(endpoint.name for endpoint in endpoints.values())).apply(
-    lambda names: topology.build(stack, dict(zip(endpoints, names, strict=True)), prices)
+lanes = pulumi.Output.all(
+    [endpoint.name for endpoint in endpoints.values()], [model.name for model in models.values()]
+).apply(
+    lambda names: topology.build(
+        stack, dict(zip(endpoints, names[0], strict=True)), dict(zip(models, names[1], strict=True)), prices
+    )
+)
+
+deferred = (
+    DeferredWork(
+        "deferred-work",
+        DeferredWorkArgs(
+            config=stack,
+            topology=lanes.apply(topology.dumps),
+            endpoints=list(endpoints.values()),
+            models=models,
+            policy=policy,
+            timezone=policy_document.timezone(stack.policy_file),
+            data=data,
+            key_arn=storage.key.arn,
+        ),
+    )
+    if data
+    else None
 )
 
 snapshots = SnapshotTable(
@@ -109,6 +169,9 @@ router = Router(
         snapshots=snapshots,
         key_arn=storage.key.arn,
         tags=stack.tags_for("router"),
+        deferral=deferred.deferral if deferred else None,
+        capture=deferred.capture if deferred else None,
+        jobs=deferred.jobs if deferred else None,
     ),
 )
 
@@ -118,6 +181,11 @@ pulumi.export(
     "policy",
     {"application": policy.application_id, "environment": policy.environment_id, "profile": policy.profile_id},
 )
-pulumi.export("functions", {**router.function_names, "validate": policy.validate.function.name})
+made = {"validate": policy.validate, **(deferred.functions if deferred else {})}
+pulumi.export(
+    "functions", {**router.function_names, **{name: function.function.name for name, function in made.items()}}
+)
 if router.key_auth:
     pulumi.export("keys_table", router.key_auth.table.name)
+for output, value in (deferred.outputs if deferred else {}).items():
+    pulumi.export(output, value)

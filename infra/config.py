@@ -6,16 +6,17 @@ and all lines are reported together. What a valid config needs around it is the 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 import pulumi
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from infra import naming
+from infra.batch_config import BatchConfig, BatchLaneConfig, CaptureConfig, NightlyConfig
+from infra.fields import Issuer, Name, ProjectPath, Region, Section, Topic, between, one_of
 
 ROOT = Path(__file__).resolve().parent.parent
 """The project: `main: infra/` changes the working directory, so paths never depend on it."""
@@ -42,67 +43,6 @@ class ConfigError(pulumi.RunError):
         super().__init__("\n".join(lines))
 
 
-def _between(low: int, high: int, why: str = "") -> AfterValidator:
-    def validate(value: int) -> int:
-        if not low <= value <= high:
-            raise ValueError(f"{value} is not between {low} and {high}{why}")
-        return value
-
-    return AfterValidator(validate)
-
-
-def _one_of(allowed: tuple[int, ...]) -> AfterValidator:
-    def validate(value: int) -> int:
-        if value not in allowed:
-            raise ValueError(f"{value} is not one of {', '.join(map(str, allowed))}")
-        return value
-
-    return AfterValidator(validate)
-
-
-def _matching(pattern: str, what: str) -> Callable[[str], str]:
-    compiled = re.compile(pattern)
-
-    def validate(value: str) -> str:
-        if compiled.fullmatch(value) is None:
-            raise ValueError(f"{value!r} is not {what}")
-        return value
-
-    return validate
-
-
-Name = Annotated[
-    str,
-    AfterValidator(
-        _matching(
-            r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?", "a name: lower-case letters, digits and inner hyphens ([a-z0-9-])"
-        )
-    ),
-]
-Region = Annotated[str, AfterValidator(_matching(r"[a-z]{2}(-[a-z]+)+-\d", "an AWS region such as us-east-1"))]
-ProjectPath = Annotated[
-    str,
-    AfterValidator(_matching(r"(?!/)(?!.*\.\.)[\w./-]+", "a path inside the project, such as models/moderation-light")),
-]
-
-Issuer = Annotated[
-    str,
-    AfterValidator(
-        _matching(
-            r"(https://[\w.-]+(:\d+)?|http://(127\.0\.0\.1|localhost)(:\d+)?)(/[\w./~-]*)?",
-            "an issuer such as https://login.example.com/tenant (plain http on loopback only)",
-        )
-    ),
-]
-Topic = Annotated[
-    str,
-    AfterValidator(
-        _matching(
-            r"arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[\w-]{1,256}",
-            "the ARN of an SNS topic such as arn:aws:sns:us-east-1:123456789012:on-call",
-        )
-    ),
-]
 MAX_AUDIENCES = 50
 """Per JWT authorizer (API Gateway quotas for HTTP APIs)."""
 
@@ -113,23 +53,19 @@ def _audience(value: list[str]) -> list[str]:
     return value
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class DedicatedConfig(_Section):
+class DedicatedConfig(Section):
     """A real-time endpoint on instances of its own."""
 
     instance_type: str
-    min_instances: Annotated[int, _between(1, 100, ": scale to zero needs inference components")] = 1
-    max_instances: Annotated[int, _between(1, 100)]
-    slots_per_instance: Annotated[int, _between(1, 1000)] = 1
+    min_instances: Annotated[int, between(1, 100, ": scale to zero needs inference components")] = 1
+    max_instances: Annotated[int, between(1, 100)]
+    slots_per_instance: Annotated[int, between(1, 1000)] = 1
     """Requests one instance works on at a time: the container's workers."""
-    max_queue_ms: Annotated[int, _between(0, 60_000)] = 200
+    max_queue_ms: Annotated[int, between(0, 60_000)] = 200
     """Longest predicted wait for a worker: what would wait longer is told to go elsewhere at once. 0: no bound. Our
     model server reads it; other servers have settings of their own (docs/admission.md)."""
     image: str | None = None
-    bake_s: Annotated[int, _between(0, 3600)] = 300
+    bake_s: Annotated[int, between(0, 3600)] = 300
     """How long the rollback alarm watches a new fleet before the old one goes, seconds."""
 
     @model_validator(mode="after")
@@ -141,49 +77,50 @@ class DedicatedConfig(_Section):
         return self
 
 
-class ServerlessConfig(_Section):
+class ServerlessConfig(Section):
     """A serverless endpoint."""
 
-    memory_mb: Annotated[int, _one_of(SERVERLESS_MEMORY_MB)]
-    max_concurrency: Annotated[int, _between(1, 200)]
+    memory_mb: Annotated[int, one_of(SERVERLESS_MEMORY_MB)]
+    max_concurrency: Annotated[int, between(1, 200)]
     image: str | None = None
 
 
-class ModelConfig(_Section):
+class ModelConfig(Section):
     """A model and the lanes that serve it."""
 
     package: ProjectPath
     """The model's folder; its `build/model.tar.gz` is what SageMaker downloads."""
     dedicated: DedicatedConfig | None = None
     serverless: ServerlessConfig | None = None
+    batch: BatchLaneConfig | None = None
 
     @model_validator(mode="after")
     def _served(self) -> Self:
-        if self.dedicated is None and self.serverless is None:
-            raise PydanticCustomError("no_lane", "has no lane: add `serverless` or `dedicated`")
+        if self.dedicated is None and self.serverless is None and self.batch is None:
+            raise PydanticCustomError("no_lane", "has no lane: add `serverless`, `dedicated` or `batch`")
         return self
 
 
-class RouterConfig(_Section):
+class RouterConfig(Section):
     """The `route` function and how fresh its knowledge is."""
 
-    memory_mb: Annotated[int, _between(128, 10240)] = 512
-    timeout_s: Annotated[int, _between(1, 30, ": an HTTP API ends every call at 30 s")] = 30
+    memory_mb: Annotated[int, between(128, 10240)] = 512
+    timeout_s: Annotated[int, between(1, 30, ": an HTTP API ends every call at 30 s")] = 30
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
-    metric_period_s: Annotated[int, _one_of(METRIC_PERIODS_S)] = 60
-    snapshot_ttl_s: Annotated[int, _between(1, 300)] = 15
-    policy_ttl_s: Annotated[int, _between(15, 3600)] = 30
+    metric_period_s: Annotated[int, one_of(METRIC_PERIODS_S)] = 60
+    snapshot_ttl_s: Annotated[int, between(1, 300)] = 15
+    policy_ttl_s: Annotated[int, between(15, 3600)] = 30
     """AppConfigData refuses to be polled more often than every 15 s."""
 
 
-class ThrottleConfig(_Section):
+class ThrottleConfig(Section):
     """What the gateway lets through, for all callers together. An account's default quota is 10,000/s, burst 5,000."""
 
-    requests_per_s: Annotated[int, _between(1, 100_000)] = 500
-    burst: Annotated[int, _between(1, 100_000)] = 1000
+    requests_per_s: Annotated[int, between(1, 100_000)] = 500
+    burst: Annotated[int, between(1, 100_000)] = 1000
 
 
-class JwtConfig(_Section):
+class JwtConfig(Section):
     """Whose tokens open the door (`auth: jwt`), and whom they must be meant for."""
 
     issuer: Issuer
@@ -192,22 +129,22 @@ class JwtConfig(_Section):
     """Any of these must be in the token's `aud`."""
 
 
-class AlarmsConfig(_Section):
+class AlarmsConfig(Section):
     """When the router's alarms ring, and whom they tell."""
 
-    errors_percent: Annotated[int, _between(1, 100)] = 5
-    p99_ms: Annotated[int, _between(1, 29_000, ": a synchronous request ends at 29 s")] = 10_000
+    errors_percent: Annotated[int, between(1, 100)] = 5
+    p99_ms: Annotated[int, between(1, 29_000, ": a synchronous request ends at 29 s")] = 10_000
     """Of whole requests. The default lets a serverless cold start pass."""
     topic: Topic | None = None
     """An SNS topic; None: the alarms tell nobody."""
 
 
-class RolloutConfig(_Section):
+class RolloutConfig(Section):
     """How a new policy document reaches the router."""
 
-    duration_min: Annotated[int, _between(0, 1440)] = 0
-    bake_min: Annotated[int, _between(0, 1440)] = 0
-    growth_percent: Annotated[int, _between(1, 100)] = 100
+    duration_min: Annotated[int, between(0, 1440)] = 0
+    bake_min: Annotated[int, between(0, 1440)] = 0
+    growth_percent: Annotated[int, between(1, 100)] = 100
 
     @property
     def takes_time(self) -> bool:
@@ -215,12 +152,12 @@ class RolloutConfig(_Section):
         return self.duration_min + self.bake_min > 0
 
 
-class StackConfig(_Section):
+class StackConfig(Section):
     """One stack, whole."""
 
     stack: Name
     region: Region
-    stage: Literal["prototype", "growth"]
+    stage: Literal["prototype", "growth", "mature"]
     auth: Literal["iam", "api_key", "jwt"]
     jwt: JwtConfig | None = None
     """Present exactly with `auth: jwt`."""
@@ -230,12 +167,15 @@ class StackConfig(_Section):
     throttle: ThrottleConfig = ThrottleConfig()
     policy_rollout: RolloutConfig = RolloutConfig()
     alarms: AlarmsConfig = AlarmsConfig()
-    log_retention_days: Annotated[int, _one_of(LOG_RETENTION_DAYS)] = 30
+    batch: BatchConfig = BatchConfig()
+    nightly: NightlyConfig | None = None
+    capture: CaptureConfig | None = None
+    log_retention_days: Annotated[int, one_of(LOG_RETENTION_DAYS)] = 30
     protect: bool = True
     """Whether keys, tables and buckets refuse to be deleted."""
     prices_region: Region | None = None
     """Which region's prices to reckon with where the price book lacks the stack's own."""
-    tags: dict[str, str] = {}
+    tags: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _stage_allows_lanes(self) -> Self:
@@ -252,6 +192,38 @@ class StackConfig(_Section):
             raise PydanticCustomError(
                 "stage", "stage growth needs a dedicated lane on at least one model: add one or set stage: prototype"
             )
+        if self.stage == "mature" and not self.batch_lanes:
+            raise PydanticCustomError(
+                "stage", "stage mature needs a batch lane on at least one model: add one or set stage: growth"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _only_mature_defers(self) -> Self:
+        if self.stage == "mature":
+            return self
+        deferring = [f"models.{name}.batch" for name in sorted(self.batch_lanes)]
+        deferring += [name for name in ("batch", "nightly", "capture") if name in self.model_fields_set]
+        if deferring:
+            raise PydanticCustomError(
+                "stage", f"{deferring[0]} is not allowed in stage {self.stage}: remove it or set stage: mature"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _nightly_has_what_it_needs(self) -> Self:
+        if self.nightly is None:
+            return self
+        if self.nightly.model not in self.batch_lanes:
+            raise PydanticCustomError(
+                "nightly",
+                f"nightly.model: {self.nightly.model} has no batch lane: add models.{self.nightly.model}.batch",
+            )
+        if self.nightly.rechecks not in self.models:
+            known = ", ".join(sorted(self.models))
+            raise PydanticCustomError("nightly", f"nightly.rechecks: {self.nightly.rechecks} is not one of {known}")
+        if self.capture is None:
+            raise PydanticCustomError("nightly", "nightly rechecks what was captured: add the section capture")
         return self
 
     @model_validator(mode="after")
@@ -276,6 +248,11 @@ class StackConfig(_Section):
     def tags_for(self, component: str, **more: str) -> dict[str, str]:
         """The tags of everything in one component."""
         return {**self.tags, "project": naming.PROJECT, "stack": self.stack, "component": component, **more}
+
+    @property
+    def batch_lanes(self) -> dict[str, BatchLaneConfig]:
+        """The batch lanes by model."""
+        return {name: model.batch for name, model in self.models.items() if model.batch}
 
     def artifact(self, model: str) -> Path:
         """Where a model's artifact lies."""
@@ -319,6 +296,8 @@ def _line(detail: ErrorDetails) -> str:
             return f"{path}: {detail['ctx']['error']}"
         case "int_type":
             return f"{path}: {value!r} is not a whole number"
+        case "float_type":
+            return f"{path}: {value!r} is not a number"
         case "bool_type":
             return f"{path}: {value!r} is not true or false"
         case "string_type":
@@ -333,16 +312,17 @@ def _line(detail: ErrorDetails) -> str:
 
 def _known_keys(loc: list[str]) -> list[str]:
     """The keys a section takes; `loc` is the section's path."""
-    sections: dict[str, type[_Section]] = {
-        "dedicated": DedicatedConfig,
-        "serverless": ServerlessConfig,
-        "router": RouterConfig,
-        "throttle": ThrottleConfig,
-        "policy_rollout": RolloutConfig,
-        "alarms": AlarmsConfig,
-        "jwt": JwtConfig,
-    }
-    if not loc:
-        return sorted(set(StackConfig.model_fields) - {"stack", "region"})
-    section = ModelConfig if loc[0] == "models" and len(loc) == 2 else sections[loc[-1]]
-    return sorted(section.model_fields)
+    annotation: object = StackConfig
+    for part in loc:
+        fields = next((section.model_fields for section in _sections(annotation)), None)
+        # A mapping of sections, such as models: its values are what the next key leads to, whatever it is.
+        annotation = fields[part].annotation if fields else get_args(annotation)[1]
+    (section,) = _sections(annotation)
+    own = {"stack", "region"} if section is StackConfig else set()
+    return sorted(set(section.model_fields) - own)
+
+
+def _sections(annotation: object) -> list[type[Section]]:
+    """The section that a field's annotation names, alone or beside None; none for a mapping of sections."""
+    members = get_args(annotation) if type(None) in get_args(annotation) else (annotation,)
+    return [member for member in members if isinstance(member, type) and issubclass(member, Section)]

@@ -41,6 +41,57 @@ def trust(service: str) -> str:
     )
 
 
+def trust_for(service: str, source_arn: pulumi.Input[str]) -> pulumi.Output[str]:
+    """The same, for a service that acts for many: only on behalf of this source, which is ours."""
+    return pulumi.Output.json_dumps(
+        {
+            "Version": "2012-10-17",
+            "Statement": [
+                {
+                    "Effect": "Allow",
+                    "Principal": {"Service": service},
+                    "Action": "sts:AssumeRole",
+                    "Condition": {"ArnLike": {"aws:SourceArn": source_arn}},
+                }
+            ],
+        },
+        sort_keys=True,
+    )
+
+
+def tls_only(service: str, *resources: pulumi.Input[str]) -> pulumi.Output[str]:
+    """The policy of a resource that refuses plain HTTP (`s3`, `sqs`), whoever asks."""
+    return pulumi.Output.json_dumps(
+        {
+            "Version": "2012-10-17",
+            "Statement": [
+                {
+                    "Sid": "TlsOnly",
+                    "Effect": "Deny",
+                    "Principal": "*",
+                    "Action": f"{service}:*",
+                    "Resource": list(resources),
+                    "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+                }
+            ],
+        },
+        sort_keys=True,
+    )
+
+
+def ours(service: str, region: str, resource: str) -> str:
+    """The ARN of what has no resource of its own in the program, such as a transform job: by name, in this account.
+
+    A role is granted nothing in other accounts by its own policy, so the account may stand open.
+    """
+    return f"arn:{partition(region)}:{service}:{region}:*:{resource}"
+
+
+def partition(region: str) -> str:
+    """Which of AWS's partitions a region belongs to: the second part of every ARN there."""
+    return "aws-cn" if region.startswith("cn-") else "aws-us-gov" if region.startswith("us-gov-") else "aws"
+
+
 def writes_logs(group_arn: pulumi.Input[str]) -> Allow:
     """May write to the streams of one log group, which exists already: it may not create groups."""
     return Allow(["logs:CreateLogStream", "logs:PutLogEvents"], [pulumi.Output.concat(group_arn, ":*")])
@@ -49,6 +100,15 @@ def writes_logs(group_arn: pulumi.Input[str]) -> Allow:
 def decrypts_through(key_arn: pulumi.Input[str], service: str, region: str) -> Allow:
     """May decrypt with the stack's key, and only on behalf of one AWS service (`s3`, `dynamodb`)."""
     return Allow(["kms:Decrypt"], [key_arn], {"StringEquals": {"kms:ViaService": f"{service}.{region}.amazonaws.com"}})
+
+
+def encrypts_through(key_arn: pulumi.Input[str], service: str, region: str) -> Allow:
+    """May also encrypt with it: what writes to a bucket or sends to a queue."""
+    return Allow(
+        ["kms:Decrypt", "kms:GenerateDataKey"],
+        [key_arn],
+        {"StringEquals": {"kms:ViaService": f"{service}.{region}.amazonaws.com"}},
+    )
 
 
 def _statement(statement: Allow) -> dict[str, object]:

@@ -1,14 +1,14 @@
-"""The router's own metrics, as alarms and scaling name them: namespace, names, dimensions.
+"""Our own metrics, as alarms and scaling name them: namespace, names, dimensions.
 
-They are written by `functions/aws/telemetry.py`; what is sent there and what is asked for here must be the same to the
-letter, or an alarm watches nothing.
+They are written by `functions/aws/telemetry.py` and by the batch lane's functions; what is sent there and what is asked
+for here must be the same to the letter, or an alarm watches nothing.
 """
 
 from __future__ import annotations
 
-from functions.settings import METRICS_NAMESPACE
+from functions import batch_settings, settings
 
-NAMESPACE = METRICS_NAMESPACE
+NAMESPACE = settings.METRICS_NAMESPACE
 REQUESTS = "Requests"
 FAILURES = "Failures"
 """1 for a request that was answered with a 5xx, else 0."""
@@ -18,6 +18,11 @@ DEMAND_S = "Demand"
 
 SNAPSHOT_AGE_S = "SnapshotAge"
 """How old the metrics were that a request was decided by."""
+
+JOBS_OVERDUE = batch_settings.JOBS_OVERDUE
+JOBS_UNACCOUNTED = batch_settings.JOBS_UNACCOUNTED
+RUN_UNACCOUNTED = batch_settings.RUN_UNACCOUNTED
+CAPTURE_FAILURES = settings.CAPTURE_FAILURES
 
 
 def breaker_open(lane: str) -> str:

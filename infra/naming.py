@@ -33,6 +33,16 @@ def endpoint_name(stack: str, model: str, lane: Lane) -> str:
     return stack_name(stack, f"{model}-{lane}")
 
 
+def batch_name(stack: str, model: str) -> str:
+    """What a model's batch lane is called: its role, and the beginning of its SageMaker Models' names."""
+    return stack_name(stack, f"{model}-batch")
+
+
+def transform_jobs(stack: str) -> str:
+    """How the names of all transform jobs of a stack begin; a run's is this and sixteen hex digits."""
+    return stack_name(stack, "")
+
+
 def hashed_name(name: str, content: object) -> str:
     """`name` followed by a hash of `content` (any JSON value)."""
     return f"{name}-{content_hash(content)}"

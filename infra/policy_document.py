@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pulumi
 import yaml
@@ -66,6 +67,16 @@ def to_json(path: Path) -> str:
     if not isinstance(document.get("version"), str):
         raise PolicyDocumentError(f"{path.name}:1: `version` is missing or not text")
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def timezone(path: Path) -> str:
+    """The time zone that the document's clocks go by; UTC where it names none. Raises `PolicyDocumentError`."""
+    zone = json.loads(to_json(path)).get("timezone", "UTC")
+    try:
+        ZoneInfo(zone)
+    except (TypeError, ValueError, ZoneInfoNotFoundError) as error:
+        raise PolicyDocumentError(f"{path.name}: timezone {zone!r} is not one of the IANA database") from error
+    return str(zone)
 
 
 def _document(text: str) -> object:

@@ -48,6 +48,8 @@ class RegionPrices(_Row):
     """One region's figures."""
 
     hosting_per_hour: dict[str, Price]
+    transform_per_hour: dict[str, Price] = Field(default_factory=dict)
+    """Batch transform; few are on record, and a stack file may say what the book does not know."""
     serverless_per_s: dict[int, Price]
     """By memory in MB; per second of inference, billed by the millisecond."""
     services: dict[str, Price]
@@ -67,7 +69,10 @@ class PriceBook(_Row):
     @model_validator(mode="after")
     def _every_figure_has_its_source(self) -> PriceBook:
         for region, prices in self.regions.items():
-            for group in (prices.hosting_per_hour, prices.serverless_per_s, prices.services):
+            for group in (
+                *(prices.hosting_per_hour, prices.transform_per_hour),
+                *(prices.serverless_per_s, prices.services),
+            ):
                 for figure, price in group.items():
                     if price.source not in self.sources:
                         raise ValueError(f"{region}: {figure} names an unknown source {price.source!r}")
@@ -99,6 +104,14 @@ class PriceBook(_Row):
             return prices[instance_type].usd
         except KeyError:
             raise PriceError(f"no hosting price is known for {instance_type} in {region}") from None
+
+    def transform_per_hour(self, region: str, instance_type: str) -> float:
+        """USD per instance-hour of a transform job. Raises `PriceError`."""
+        prices = self.region(region).transform_per_hour
+        try:
+            return prices[instance_type].usd
+        except KeyError:
+            raise PriceError(f"no batch transform price is known for {instance_type} in {region}") from None
 
     def serverless_per_s(self, region: str, memory_mb: int) -> float:
         """USD per second of serverless inference at a memory size. Raises `PriceError`."""

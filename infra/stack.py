@@ -14,8 +14,12 @@ import pulumi
 from pulumi.runtime.config import CONFIG, get_config_env
 
 from infra import images, naming, pricebook
+from infra.batch_config import BatchLaneConfig
 from infra.config import ARTIFACT, ROOT, ConfigError, DedicatedConfig, ServerlessConfig, StackConfig, parse
 from infra.pricebook import PriceBook, PriceError
+
+HOSTING_ONLY = ("ml.c5.large",)
+"""Of the price book's instance types those that run no transform jobs (botocore sagemaker 2017-07-24)."""
 
 
 def load(root: Path = ROOT) -> StackConfig:
@@ -50,6 +54,9 @@ def check(config: StackConfig, prices: PriceBook, root: Path = ROOT) -> list[str
         if model.serverless:
             lines += _check_serverless(f"{path}.serverless", model.serverless, config)
             lines += _check_name(path, config.stack, name, "serverless")
+        if model.batch:
+            lines += _check_batch(f"{path}.batch", model.batch, config, prices)
+            lines += _check_length(path, naming.hashed_name(naming.batch_name(config.stack, name), None))
     return lines
 
 
@@ -73,6 +80,24 @@ def _check_serverless(path: str, lane: ServerlessConfig, config: StackConfig) ->
     return _check_image(path, lane.image, config.region, "cpu")
 
 
+def _check_batch(path: str, lane: BatchLaneConfig, config: StackConfig, prices: PriceBook) -> list[str]:
+    if lane.instance_type in HOSTING_ONLY:
+        return [
+            f"{path}.instance_type: {lane.instance_type} runs no transform jobs: choose another, such as ml.c5.xlarge"
+        ]
+    try:
+        processor = prices.processor(lane.instance_type)
+    except PriceError as error:
+        return [f"{path}.instance_type: {error}"]
+    lines = _check_image(path, lane.image, config.region, processor)
+    if config.priced_as in prices.regions and lane.usd_per_instance_hour is None:
+        try:
+            prices.transform_per_hour(config.priced_as, lane.instance_type)
+        except PriceError as error:
+            lines.append(f"{path}.usd_per_instance_hour: {error}: set it to what AWS charges you")
+    return lines
+
+
 def _check_image(path: str, image: str | None, region: str, processor: images.Processor) -> list[str]:
     try:
         images.choose(image, region, processor)
@@ -83,7 +108,10 @@ def _check_image(path: str, image: str | None, region: str, processor: images.Pr
 
 def _check_name(path: str, stack: str, model: str, lane: naming.Lane) -> list[str]:
     """The longest name a lane makes is its endpoint configuration's: endpoint, hyphen, hash."""
-    longest = naming.hashed_name(naming.endpoint_name(stack, model, lane), None)
+    return _check_length(path, naming.hashed_name(naming.endpoint_name(stack, model, lane), None))
+
+
+def _check_length(path: str, longest: str) -> list[str]:
     over = len(longest) - naming.MAX_SAGEMAKER_NAME
     if over <= 0:
         return []

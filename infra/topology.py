@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from infra import naming
+from infra.batch_config import BatchLaneConfig
 from infra.config import DedicatedConfig, ServerlessConfig, StackConfig
 from infra.pricebook import PriceBook
 
@@ -20,6 +21,7 @@ DEDICATED_MAX_BYTES = 6_291_456
 """BodyBlob.max (botocore sagemaker-runtime 2017-05-13). The developer guide says 25 MB; less always works."""
 SERVERLESS_MAX_BYTES = 4_194_304
 """4 MB request and response (developer guide, serverless-endpoints-invoke)."""
+MIB = 2**20
 INVOCATION_TIMEOUT_S = 60
 """A container has 60 s to answer, on either kind of endpoint (developer guide, hosting FAQs)."""
 
@@ -27,8 +29,12 @@ Endpoints = Mapping[tuple[str, naming.Lane], str]
 """Endpoint names by model and lane."""
 
 
-class LaneEntry(TypedDict):
-    """One lane, as in the contract file."""
+ModelNames = Mapping[str, str]
+"""Names of the SageMaker Models that transform jobs run, by model."""
+
+
+class EndpointEntry(TypedDict):
+    """One lane with an endpoint, as in the contract file."""
 
     kind: naming.Lane
     endpoint: str
@@ -47,10 +53,30 @@ class LaneEntry(TypedDict):
     usd_per_s: NotRequired[float]
 
 
+class BatchEntry(TypedDict):
+    """One batch lane: what a transform job is made with, and by what its plan is made."""
+
+    kind: Literal["batch"]
+    model_name: str
+    instance_type: str
+    instance_count: int
+    max_bytes: int
+    startup_s: int
+    record_s: float
+    usd_per_instance_hour: float
+    max_jobs: int
+    target_records: int
+    max_wait_s: int
+    strategy: str
+    max_payload_mb: int
+    max_concurrent: int
+    content_types: NotRequired[list[str]]
+
+
 class ModelEntry(TypedDict):
     """One model's lanes."""
 
-    lanes: dict[naming.Lane, LaneEntry]
+    lanes: dict[str, EndpointEntry | BatchEntry]
 
 
 class Topology(TypedDict):
@@ -61,17 +87,22 @@ class Topology(TypedDict):
     models: dict[str, ModelEntry]
 
 
-def build(config: StackConfig, endpoints: Endpoints, prices: PriceBook) -> Topology:
-    """The topology of a stack whose endpoints have these names. Raises `PriceError`; `KeyError` for a missing name."""
-    models: dict[str, ModelEntry] = {}
+def build(config: StackConfig, endpoints: Endpoints, models: ModelNames, prices: PriceBook) -> Topology:
+    """The topology of a stack whose endpoints and transform models have these names.
+
+    Raises `PriceError`; `KeyError` for a missing name.
+    """
+    entries: dict[str, ModelEntry] = {}
     for name, model in sorted(config.models.items()):
-        lanes: dict[naming.Lane, LaneEntry] = {}
+        lanes: dict[str, EndpointEntry | BatchEntry] = {}
         if model.dedicated:
             lanes["dedicated"] = _dedicated(model.dedicated, endpoints[name, "dedicated"], config.priced_as, prices)
         if model.serverless:
             lanes["serverless"] = _serverless(model.serverless, endpoints[name, "serverless"], config.priced_as, prices)
-        models[name] = {"lanes": lanes}
-    return {"schema": SCHEMA, "region": config.region, "models": models}
+        if model.batch:
+            lanes["batch"] = _batch(model.batch, models[name], config.priced_as, prices)
+        entries[name] = {"lanes": lanes}
+    return {"schema": SCHEMA, "region": config.region, "models": entries}
 
 
 def dumps(topology: Topology) -> str:
@@ -79,7 +110,7 @@ def dumps(topology: Topology) -> str:
     return json.dumps(topology, sort_keys=True, indent=1) + "\n"
 
 
-def _dedicated(lane: DedicatedConfig, endpoint: str, region: str, prices: PriceBook) -> LaneEntry:
+def _dedicated(lane: DedicatedConfig, endpoint: str, region: str, prices: PriceBook) -> EndpointEntry:
     hardware = prices.hardware(lane.instance_type)
     return {
         "kind": "dedicated",
@@ -97,7 +128,7 @@ def _dedicated(lane: DedicatedConfig, endpoint: str, region: str, prices: PriceB
     }
 
 
-def _serverless(lane: ServerlessConfig, endpoint: str, region: str, prices: PriceBook) -> LaneEntry:
+def _serverless(lane: ServerlessConfig, endpoint: str, region: str, prices: PriceBook) -> EndpointEntry:
     return {
         "kind": "serverless",
         "endpoint": endpoint,
@@ -108,3 +139,27 @@ def _serverless(lane: ServerlessConfig, endpoint: str, region: str, prices: Pric
         "timeout_s": INVOCATION_TIMEOUT_S,
         "usd_per_s": prices.serverless_per_s(region, lane.memory_mb),
     }
+
+
+def _batch(lane: BatchLaneConfig, model_name: str, region: str, prices: PriceBook) -> BatchEntry:
+    hardware = prices.hardware(lane.instance_type)
+    entry: BatchEntry = {
+        "kind": "batch",
+        "model_name": model_name,
+        "instance_type": lane.instance_type,
+        "instance_count": lane.instance_count,
+        # A record is sent to the container whole: the largest is as large as one call may be.
+        "max_bytes": lane.max_payload_mb * MIB,
+        "startup_s": lane.startup_s,
+        "record_s": lane.record_s,
+        "usd_per_instance_hour": lane.usd_per_instance_hour or prices.transform_per_hour(region, lane.instance_type),
+        "max_jobs": lane.max_jobs,
+        "target_records": lane.target_records,
+        "max_wait_s": lane.max_wait_s,
+        "strategy": lane.strategy,
+        "max_payload_mb": lane.max_payload_mb,
+        "max_concurrent": lane.concurrent(hardware.vcpus, hardware.gpus),
+    }
+    if lane.content_types is not None:
+        entry["content_types"] = lane.content_types
+    return entry

@@ -1,6 +1,6 @@
 """The HTTP API in front of the router: who may come in, how fast, and what is written down about it.
 
-Two routes: `GET /healthz` is open and answers nothing but liveness; everything else needs a signed request (`iam`), an
+`GET /healthz` is open and answers nothing but liveness; everything else needs a signed request (`iam`), an
 API key (`api_key`) or a token of the configured issuer (`jwt`). There is no open mode. Access logs name the call, its
 outcome and its times; neither keys, tokens nor signatures, addresses nor headers.
 
@@ -19,9 +19,9 @@ import pulumi
 import pulumi_aws as aws
 
 from infra import naming
+from infra.alarms import Alarm, Bell, Metric, Share
 from infra.components.key_auth import KeyAuth
 from infra.components.lambda_function import LambdaFunction
-from infra.components.observability import BAD_PERIODS, FEWEST_REQUESTS, PERIOD_S, PERIODS
 from infra.config import AlarmsConfig, JwtConfig, ThrottleConfig
 
 INTEGRATION_TIMEOUT_MS = 30_000
@@ -42,12 +42,34 @@ ACCESS_LOG = {
 }
 
 
+JOB_ROUTES = {
+    "list": "ANY /v1/jobs",
+    "one": "ANY /v1/jobs/{id}",
+    "batches": "POST /v1/models/{model}/batches",
+}
+"""What the `jobs` function answers (docs/openapi)."""
+
+
+@dataclass(frozen=True)
+class _Guard:
+    """Who vouches for the callers of a route, and what must stand before it does."""
+
+    kind: str
+    authorizer: aws.apigatewayv2.Authorizer | None = None
+    first: tuple[pulumi.Resource, ...] = ()
+
+
+_OPEN = _Guard("NONE")
+
+
 @dataclass(frozen=True)
 class FrontDoorArgs:
     """What stands behind the door and who opens it."""
 
     stack: str
     route: LambdaFunction
+    jobs: LambdaFunction | None
+    """Who answers for jobs; None: the router does, by saying that there are none."""
     guard: KeyAuth | JwtConfig | None
     """Who vouches for a caller: a table of keys, an issuer of tokens, or AWS itself (None: signed requests)."""
     throttle: ThrottleConfig
@@ -73,57 +95,65 @@ class FrontDoor(pulumi.ComponentResource):
             tags=args.tags,
             opts=here,
         )
-        integration = aws.apigatewayv2.Integration(
-            f"{name}-integration",
-            api_id=api.id,
-            integration_type="AWS_PROXY",
-            integration_method="POST",
-            integration_uri=args.route.alias.invoke_arn,
-            payload_format_version="2.0",
-            timeout_milliseconds=INTEGRATION_TIMEOUT_MS,
-            opts=here,
-        )
-        target = pulumi.Output.concat("integrations/", integration.id)
-        routes = [
-            aws.apigatewayv2.Route(
-                f"{name}-healthz",
-                api_id=api.id,
-                route_key="GET /healthz",
-                authorization_type="NONE",
-                target=target,
-                opts=here,
-            ),
-            self._guarded_route(f"{name}-proxy", api, target, args.guard),
+        target = self._target(f"{name}-integration", api, args.route)
+        guarded = self._guard(f"{name}-proxy", api, args.guard)
+        made: list[pulumi.Resource] = [
+            self._route(f"{name}-healthz", api, "GET /healthz", target, _OPEN),
+            self._route(f"{name}-proxy", api, "ANY /{proxy+}", target, guarded),
+            args.route.may_be_called(f"{name}-calls-route", pulumi.Output.concat(api.execution_arn, "/*/*")),
         ]
-        permission = args.route.may_be_called(f"{name}-calls-route", pulumi.Output.concat(api.execution_arn, "/*/*"))
-        stage = self._stage(name, api, args, [*routes, permission])
-        self._alarm(name, api, args)
+        if args.jobs:
+            made += self._jobs(f"{name}-jobs", api, args.jobs, guarded)
+        stage = self._stage(name, api, args, made)
+        self._alarm(api, args)
         self.url = stage.invoke_url.apply(lambda url: url.rstrip("/"))
         self.register_outputs({"url": self.url})
 
-    def _guarded_route(
-        self, name: str, api: aws.apigatewayv2.Api, target: pulumi.Output[str], guard: KeyAuth | JwtConfig | None
+    def _target(self, name: str, api: aws.apigatewayv2.Api, function: LambdaFunction) -> pulumi.Output[str]:
+        integration = aws.apigatewayv2.Integration(
+            name,
+            api_id=api.id,
+            integration_type="AWS_PROXY",
+            integration_method="POST",
+            integration_uri=function.alias.invoke_arn,
+            payload_format_version="2.0",
+            timeout_milliseconds=INTEGRATION_TIMEOUT_MS,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        return pulumi.Output.concat("integrations/", integration.id)
+
+    def _jobs(
+        self, name: str, api: aws.apigatewayv2.Api, function: LambdaFunction, guarded: _Guard
+    ) -> list[pulumi.Resource]:
+        """What the gateway finds more exactly than the router's `/{proxy+}`."""
+        target = self._target(f"{name}-integration", api, function)
+        routes = [self._route(f"{name}-{what}", api, key, target, guarded) for what, key in JOB_ROUTES.items()]
+        source = pulumi.Output.concat(api.execution_arn, "/*/*")
+        return [*routes, function.may_be_called(f"{name}-calls-jobs", source)]
+
+    def _route(
+        self, name: str, api: aws.apigatewayv2.Api, key: str, target: pulumi.Output[str], guard: _Guard
     ) -> aws.apigatewayv2.Route:
-        authorizer: aws.apigatewayv2.Authorizer | None = None
-        first: list[pulumi.Resource] = []
-        match guard:
-            case None:
-                kind = "AWS_IAM"
-            case JwtConfig():
-                kind, authorizer = "JWT", self._token_authorizer(name, api, guard)
-            case KeyAuth():
-                kind, authorizer = "CUSTOM", self._key_authorizer(name, api, guard)
-                source = pulumi.Output.concat(api.execution_arn, "/authorizers/", authorizer.id)
-                first = [guard.authorize.may_be_called(f"{name}-calls-authorize", source)]
         return aws.apigatewayv2.Route(
             name,
             api_id=api.id,
-            route_key="ANY /{proxy+}",
-            authorization_type=kind,
-            authorizer_id=authorizer.id if authorizer else None,
+            route_key=key,
+            authorization_type=guard.kind,
+            authorizer_id=guard.authorizer.id if guard.authorizer else None,
             target=target,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=first),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=guard.first),
         )
+
+    def _guard(self, name: str, api: aws.apigatewayv2.Api, guard: KeyAuth | JwtConfig | None) -> _Guard:
+        match guard:
+            case None:
+                return _Guard("AWS_IAM")
+            case JwtConfig():
+                return _Guard("JWT", self._token_authorizer(name, api, guard))
+            case KeyAuth():
+                authorizer = self._key_authorizer(name, api, guard)
+                source = pulumi.Output.concat(api.execution_arn, "/authorizers/", authorizer.id)
+                return _Guard("CUSTOM", authorizer, (guard.authorize.may_be_called(f"{name}-calls-authorize", source),))
 
     def _key_authorizer(self, name: str, api: aws.apigatewayv2.Api, guard: KeyAuth) -> aws.apigatewayv2.Authorizer:
         return aws.apigatewayv2.Authorizer(
@@ -176,39 +206,17 @@ class FrontDoor(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, depends_on=first),
         )
 
-    def _alarm(self, name: str, api: aws.apigatewayv2.Api, args: FrontDoorArgs) -> aws.cloudwatch.MetricAlarm:
-        limit, told = args.alarms.errors_percent, [args.alarms.topic] if args.alarms.topic else []
-        counts: list[aws.cloudwatch.MetricAlarmMetricQueryArgsDict] = [
-            {
-                "id": id_,
-                "metric": {
-                    "namespace": "AWS/ApiGateway",
-                    "metric_name": metric,
-                    "dimensions": {"ApiId": api.id},
-                    "stat": "Sum",
-                    "period": PERIOD_S,
-                },
-            }
-            for id_, metric in (("calls", "Count"), ("failed", "5xx"))
-        ]
-        share: aws.cloudwatch.MetricAlarmMetricQueryArgsDict = {
-            "id": "share",
-            "expression": f"IF(calls >= {FEWEST_REQUESTS}, 100 * failed / calls, 0)",
-            "label": "calls that end in a 5xx, %",
-            "return_data": True,
-        }
-        return aws.cloudwatch.MetricAlarm(
-            f"{name}-errors",
-            name=naming.stack_name(args.stack, "front-door-errors"),
-            alarm_description=f"More than {limit} % of all calls end in a 5xx, whether or not the router ran",
-            metric_queries=[*counts, share],
-            comparison_operator="GreaterThanThreshold",
-            threshold=limit,
-            evaluation_periods=PERIODS,
-            datapoints_to_alarm=BAD_PERIODS,
-            treat_missing_data="notBreaching",
-            alarm_actions=told,
-            ok_actions=told,
-            tags=args.tags,
-            opts=pulumi.ResourceOptions(parent=self),
+    def _alarm(self, api: aws.apigatewayv2.Api, args: FrontDoorArgs) -> None:
+        limit = args.alarms.errors_percent
+        calls, failed = (
+            (id_, Metric("AWS/ApiGateway", name, {"ApiId": api.id}, "Sum"))
+            for id_, name in (("calls", "Count"), ("failed", "5xx"))
+        )
+        Bell(args.stack, args.alarms, args.tags, self).hang(
+            Alarm(
+                name="front-door-errors",
+                says=f"More than {limit} % of all calls end in a 5xx, whether or not the router ran",
+                measured=Share(calls, failed, "calls that end in a 5xx, %"),
+                line=limit,
+            )
         )

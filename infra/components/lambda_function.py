@@ -33,6 +33,8 @@ class LambdaFunctionArgs:
     statements: Sequence[iam.Allow]
     log_retention_days: int
     tags: Mapping[str, str]
+    disk_mb: int | None = None
+    """Of `/tmp`; None: the 512 MB that every function has."""
 
 
 class LambdaFunction(pulumi.ComponentResource):
@@ -44,6 +46,7 @@ class LambdaFunction(pulumi.ComponentResource):
     def __init__(self, name: str, args: LambdaFunctionArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("inferlane:infra:LambdaFunction", name, None, opts)
         here = pulumi.ResourceOptions(parent=self)
+        self._label = name
         logs = aws.cloudwatch.LogGroup(
             f"{name}-logs",
             name=f"/aws/lambda/{args.function_name}",
@@ -59,7 +62,7 @@ class LambdaFunction(pulumi.ComponentResource):
             tags=args.tags,
             opts=here,
         )
-        grants = aws.iam.RolePolicy(
+        self._grants = aws.iam.RolePolicy(
             f"{name}-grants",
             name="function",
             role=role.name,
@@ -78,9 +81,10 @@ class LambdaFunction(pulumi.ComponentResource):
             memory_size=args.memory_mb,
             timeout=args.timeout_s,
             environment=None if args.environment is None else {"variables": args.environment},
+            ephemeral_storage=None if args.disk_mb is None else {"size": args.disk_mb},
             publish=True,
             tags=args.tags,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[grants, logs]),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[self._grants, logs]),
         )
         self.alias = aws.lambda_.Alias(
             f"{name}-live",
@@ -107,4 +111,31 @@ class LambdaFunction(pulumi.ComponentResource):
             principal=principal,
             source_arn=source_arn,
             opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def asynchronously(self, *, tries: int, age_s: int, on_failure: pulumi.Input[str] | None = None) -> None:
+        """How a call that nobody waits for is tried again, until it is too old; then it goes to a queue, or nowhere."""
+        aws.lambda_.FunctionEventInvokeConfig(
+            f"{self._label}-async",
+            function_name=self.function.name,
+            qualifier=self.alias.name,
+            maximum_retry_attempts=tries,
+            maximum_event_age_in_seconds=age_s,
+            destination_config=None if on_failure is None else {"on_failure": {"destination": on_failure}},
+            # Lambda looks whether the role may send there.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[self._grants]),
+        )
+
+    def reads(self, queue: aws.sqs.Queue, batch: int, concurrency: int, tags: Mapping[str, str]) -> None:
+        """Call the alias with a queue's messages; those that it names as failed come again, the others do not."""
+        aws.lambda_.EventSourceMapping(
+            f"{self._label}-messages",
+            event_source_arn=queue.arn,
+            function_name=self.alias.arn,
+            batch_size=batch,
+            function_response_types=["ReportBatchItemFailures"],
+            scaling_config={"maximum_concurrency": concurrency},
+            tags=tags,
+            # Lambda looks whether the role may receive.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[self._grants]),
         )

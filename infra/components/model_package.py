@@ -7,7 +7,7 @@ old fleet may still scale out. What belongs to one lane (its logs, its image) is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,21 +67,20 @@ class ModelPackage(pulumi.ComponentResource):
             f"{name}-grants",
             name="model",
             role=self.role.name,
-            policy=iam.policy(_statements(args)),
+            policy=iam.policy(grants(args.storage, args.model, args.region, METRIC_NAMESPACES)),
             opts=here,
         )
         self.register_outputs({"data_url": self.data_url, "role": self.role.arn})
 
 
-def _statements(args: ModelPackageArgs) -> list[iam.Allow]:
+def grants(storage: Storage, model: str, region: str, namespaces: Sequence[str]) -> list[iam.Allow]:
+    """What the role of any container of a model needs: its artifacts, its metrics, a registry token."""
     return [
-        iam.Allow(["s3:GetObject"], [pulumi.Output.concat(args.storage.bucket.arn, f"/models/{args.model}/*")]),
-        iam.decrypts_through(args.storage.key.arn, "s3", args.region),
+        iam.Allow(["s3:GetObject"], [pulumi.Output.concat(storage.bucket.arn, f"/models/{model}/*")]),
+        iam.decrypts_through(storage.key.arn, "s3", region),
         # PutMetricData has no resource-level permissions: the namespace is the scope.
         iam.Allow(
-            ["cloudwatch:PutMetricData"],
-            [iam.ANY],
-            {"StringEquals": {"cloudwatch:namespace": list(METRIC_NAMESPACES)}},
+            ["cloudwatch:PutMetricData"], [iam.ANY], {"StringEquals": {"cloudwatch:namespace": list(namespaces)}}
         ),
         # GetAuthorizationToken has no resource-level permissions; pulling is granted per repository, in the lane.
         iam.Allow(["ecr:GetAuthorizationToken"], [iam.ANY]),

@@ -50,8 +50,8 @@ class PolicyStore(pulumi.ComponentResource):
     application_id: pulumi.Output[str]
     environment_id: pulumi.Output[str]
     profile_id: pulumi.Output[str]
-    configuration_arn: pulumi.Output[str]
-    """What reading the document is granted on."""
+    reads: iam.Allow
+    """What a role needs to read the document."""
     validate: LambdaFunction
 
     def __init__(self, name: str, args: PolicyStoreArgs, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -75,7 +75,10 @@ class PolicyStore(pulumi.ComponentResource):
         self.application_id = deployment.application_id
         self.environment_id = deployment.environment_id
         self.profile_id = deployment.configuration_profile_id
-        self.configuration_arn = pulumi.Output.concat(environment.arn, "/configuration/", self.profile_id)
+        self.reads = iam.Allow(
+            ["appconfig:StartConfigurationSession", "appconfig:GetLatestConfiguration"],
+            [pulumi.Output.concat(environment.arn, "/configuration/", self.profile_id)],
+        )
         self.register_outputs(
             {"application": self.application_id, "environment": self.environment_id, "profile": self.profile_id}
         )

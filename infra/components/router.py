@@ -1,6 +1,7 @@
 """The router: the `route` function and the door in front of it.
 
-The function may invoke exactly the stack's endpoints, read metrics and its policy, and share its snapshot. Which
+The function may invoke exactly the stack's endpoints, read metrics and its policy, share its snapshot, and accept what
+can wait. Which
 endpoints there are it learns from the topology in its package, which exists only once the endpoints do.
 """
 
@@ -14,6 +15,8 @@ import pulumi_aws as aws
 
 from functions.settings import router_environment
 from infra import iam, naming, package
+from infra.components.capture import Capture
+from infra.components.deferral import Deferral
 from infra.components.front_door import FrontDoor, FrontDoorArgs
 from infra.components.key_auth import KeyAuth, KeyAuthArgs
 from infra.components.lambda_function import LambdaFunction, LambdaFunctionArgs
@@ -34,6 +37,10 @@ class RouterArgs:
     snapshots: SnapshotTable
     key_arn: pulumi.Input[str]
     tags: Mapping[str, str]
+    deferral: Deferral | None = None
+    capture: Capture | None = None
+    jobs: LambdaFunction | None = None
+    """Who answers for jobs; all three: None where nothing waits."""
 
 
 class Router(pulumi.ComponentResource):
@@ -69,6 +76,7 @@ class Router(pulumi.ComponentResource):
             FrontDoorArgs(
                 stack=config.stack,
                 route=self.route,
+                jobs=args.jobs,
                 guard=self.key_auth or config.jwt,
                 throttle=config.throttle,
                 alarms=config.alarms,
@@ -102,27 +110,39 @@ class Router(pulumi.ComponentResource):
 
 def _statements(args: RouterArgs) -> list[iam.Allow]:
     return [
-        iam.Allow(["sagemaker:InvokeEndpoint"], [endpoint.arn for endpoint in args.endpoints]),
+        *([iam.Allow(["sagemaker:InvokeEndpoint"], arns)] if (arns := [lane.arn for lane in args.endpoints]) else []),
         # GetMetricData has no resource-level permissions, nor a namespace condition.
         iam.Allow(["cloudwatch:GetMetricData"], [iam.ANY]),
-        iam.Allow(
-            ["appconfig:StartConfigurationSession", "appconfig:GetLatestConfiguration"],
-            [args.policy.configuration_arn],
-        ),
+        args.policy.reads,
         *args.snapshots.grants,
+        *(args.deferral.grants if args.deferral else []),
+        *([args.capture.puts] if args.capture else []),
     ]
 
 
 def _environment(args: RouterArgs) -> pulumi.Output[dict[str, str]]:
     router = args.config.router
-    policy, table = args.policy, args.snapshots.table.name
-    return pulumi.Output.all(policy.application_id, policy.environment_id, policy.profile_id, table).apply(
+    policy, deferral, capture = args.policy, args.deferral, args.capture
+    return pulumi.Output.all(
+        policy.application_id,
+        policy.environment_id,
+        policy.profile_id,
+        args.snapshots.table.name,
+        deferral and deferral.store.jobs.name,
+        deferral and deferral.work.queue.url,
+        deferral and deferral.data.bucket.bucket,
+        capture and capture.stream.name,
+    ).apply(
         lambda names: router_environment(
             stack=args.config.stack,
             policy_application=names[0],
             policy_environment=names[1],
             policy_profile=names[2],
             snapshot_table=names[3],
+            jobs_table=names[4],
+            work_queue=names[5],
+            data_bucket=names[6],
+            capture_stream=names[7],
             metric_period_s=router.metric_period_s,
             snapshot_ttl_s=router.snapshot_ttl_s,
             policy_ttl_s=router.policy_ttl_s,

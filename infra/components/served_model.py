@@ -51,12 +51,12 @@ class ServedModel(pulumi.ComponentResource):
             f"{name}-grants",
             name=args.endpoint,
             role=args.package.role.name,
-            policy=iam.policy([iam.writes_logs(logs.arn), _pulls(args.image)]),
+            policy=iam.policy([iam.writes_logs(logs.arn), pulls(args.image)]),
             opts=here,
         )
-        environment = _environment(args.workers, args.max_queue_ms)
+        variables = environment(args.workers, args.max_queue_ms)
         content = pulumi.Output.all(data_url=args.package.data_url, role=args.package.role.arn).apply(
-            lambda made: {**made, "image": args.image.uri, "environment": environment}
+            lambda made: {**made, "image": args.image.uri, "environment": variables}
         )
         model = aws.sagemaker.Model(
             f"{name}-model",
@@ -65,7 +65,7 @@ class ServedModel(pulumi.ComponentResource):
             primary_container={
                 "image": args.image.uri,
                 "model_data_url": args.package.data_url,
-                "environment": environment,
+                "environment": variables,
             },
             tags=args.tags,
             # SageMaker reads artifact and image with the role while it creates the endpoint.
@@ -75,7 +75,7 @@ class ServedModel(pulumi.ComponentResource):
         self.register_outputs({"model_name": self.model_name})
 
 
-def _environment(workers: int, max_queue_ms: int) -> dict[str, str]:
+def environment(workers: int, max_queue_ms: int) -> dict[str, str]:
     """The inference toolkit's variables (aws/sagemaker-inference-toolkit, parameters.py), and our server's own."""
     return {
         "SAGEMAKER_PROGRAM": "inference.py",
@@ -86,7 +86,8 @@ def _environment(workers: int, max_queue_ms: int) -> dict[str, str]:
     }
 
 
-def _pulls(image: Image) -> iam.Allow:
+def pulls(image: Image) -> iam.Allow:
+    """May pull an image from its repository, and no other."""
     return iam.Allow(
         ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
         [image.repository_arn],

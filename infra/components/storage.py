@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_aws as aws
 
-from infra import naming
+from infra import iam, naming
 
 
 @dataclass(frozen=True)
@@ -54,64 +54,43 @@ class Storage(pulumi.ComponentResource):
             tags=args.tags,
             opts=kept,
         )
-        self._close(name, here)
+        close(name, self.bucket, self.key.arn, here)
+        aws.s3.BucketVersioning(
+            f"{name}-versioning", bucket=self.bucket.id, versioning_configuration={"status": "Enabled"}, opts=here
+        )
         self.register_outputs({"bucket": self.bucket.bucket, "key": self.key.arn})
 
-    def _close(self, name: str, opts: pulumi.ResourceOptions) -> None:
-        bucket = self.bucket.id
-        aws.s3.BucketOwnershipControls(
-            f"{name}-ownership", bucket=bucket, rule={"object_ownership": "BucketOwnerEnforced"}, opts=opts
-        )
-        blocked = aws.s3.BucketPublicAccessBlock(
-            f"{name}-public-access",
-            bucket=bucket,
-            block_public_acls=True,
-            block_public_policy=True,
-            ignore_public_acls=True,
-            restrict_public_buckets=True,
-            opts=opts,
-        )
-        aws.s3.BucketVersioning(
-            f"{name}-versioning", bucket=bucket, versioning_configuration={"status": "Enabled"}, opts=opts
-        )
-        aws.s3.BucketServerSideEncryptionConfiguration(
-            f"{name}-encryption",
-            bucket=bucket,
-            rules=[
-                {
-                    "apply_server_side_encryption_by_default": {
-                        "sse_algorithm": "aws:kms",
-                        "kms_master_key_id": self.key.arn,
-                    },
-                    # One data key a bucket and period instead of one KMS call an object.
-                    "bucket_key_enabled": True,
-                }
-            ],
-            opts=opts,
-        )
-        aws.s3.BucketPolicy(
-            f"{name}-tls-only",
-            bucket=bucket,
-            policy=_tls_only(self.bucket.arn),
-            # S3 answers OperationAborted to two settings of one bucket at once.
-            opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[blocked])),
-        )
 
-
-def _tls_only(bucket_arn: pulumi.Output[str]) -> pulumi.Output[str]:
-    return pulumi.Output.json_dumps(
-        {
-            "Version": "2012-10-17",
-            "Statement": [
-                {
-                    "Sid": "TlsOnly",
-                    "Effect": "Deny",
-                    "Principal": "*",
-                    "Action": "s3:*",
-                    "Resource": [bucket_arn, pulumi.Output.concat(bucket_arn, "/*")],
-                    "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-                }
-            ],
-        },
-        sort_keys=True,
+def close(name: str, bucket: aws.s3.Bucket, key_arn: pulumi.Input[str], opts: pulumi.ResourceOptions) -> None:
+    """What every bucket of a stack has: one owner, nothing public, the stack's key, TLS only."""
+    aws.s3.BucketOwnershipControls(
+        f"{name}-ownership", bucket=bucket.id, rule={"object_ownership": "BucketOwnerEnforced"}, opts=opts
+    )
+    blocked = aws.s3.BucketPublicAccessBlock(
+        f"{name}-public-access",
+        bucket=bucket.id,
+        block_public_acls=True,
+        block_public_policy=True,
+        ignore_public_acls=True,
+        restrict_public_buckets=True,
+        opts=opts,
+    )
+    aws.s3.BucketServerSideEncryptionConfiguration(
+        f"{name}-encryption",
+        bucket=bucket.id,
+        rules=[
+            {
+                "apply_server_side_encryption_by_default": {"sse_algorithm": "aws:kms", "kms_master_key_id": key_arn},
+                # One data key a bucket and period instead of one KMS call an object.
+                "bucket_key_enabled": True,
+            }
+        ],
+        opts=opts,
+    )
+    aws.s3.BucketPolicy(
+        f"{name}-tls-only",
+        bucket=bucket.id,
+        policy=iam.tls_only("s3", bucket.arn, pulumi.Output.concat(bucket.arn, "/*")),
+        # S3 answers OperationAborted to two settings of one bucket at once.
+        opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[blocked])),
     )

@@ -71,6 +71,19 @@ def computed(kind: str, name: str, given: Mapping[str, Any]) -> tuple[str, dict[
             return own, {"arn": arn("dynamodb", f"table/{own}")}
         case "MetricAlarm":
             return own, {"arn": arn("cloudwatch", f"alarm:{own}")}
+        case "Queue":
+            url = f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{own}"
+            return url, {"url": url, "arn": arn("sqs", own)}
+        case "EventRule":
+            return own, {"arn": arn("events", f"rule/{own}")}
+        case "ScheduleGroup":
+            return own, {"arn": arn("scheduler", f"schedule-group/{own}")}
+        case "StateMachine":
+            return own, {"arn": arn("states", f"stateMachine:{own}")}
+        case "FirehoseDeliveryStream":
+            return own, {"arn": arn("firehose", f"deliverystream/{own}")}
+        case "Model":
+            return own, {"arn": arn("sagemaker", f"model/{own}")}
         case "Endpoint":
             return own, {"arn": arn("sagemaker", f"endpoint/{own}")}
         case "Application":

@@ -60,15 +60,18 @@ BAD = {
     "alarms.errors_percent": (0, "0 is not between 1 and 100"),
     "alarms.p99_ms": (30_000, "30000 is not between 1 and 29000: a synchronous request ends at 29 s"),
     "alarms.topic": ("on-call", "'on-call' is not the ARN of an SNS topic such as arn:aws:sns:us-east-1:123456789012:"),
-    "stage": ("mature", "'mature' is not one of 'prototype', 'growth'"),
+    "stage": ("ripe", "'ripe' is not one of 'prototype', 'growth', 'mature'"),
     "auth": ("none", "'none' is not one of 'iam', 'api_key', 'jwt'"),
     "protect": ("no", "'no' is not true or false"),
     "policy": (7, "7 is not text"),
     "models": ([], "[] is not a mapping"),
     "prices_region": ("mars", "'mars' is not an AWS region such as us-east-1"),
-    "loge_retention_days": (30, "is not a known key; known here: alarms, auth, jwt, log_retention_days, models,"),
+    "loge_retention_days": (
+        30,
+        "is not a known key; known here: alarms, auth, batch, capture, jwt, log_retention_days, models, nightly,",
+    ),
     "router.memory": (512, "is not a known key; known here: log_level, memory_mb,"),
-    "models.moderation.serverles": ({}, "is not a known key; known here: dedicated, package, serverless"),
+    "models.moderation.serverles": ({}, "is not a known key; known here: batch, dedicated, package, serverless"),
     "models.moderation.serverless.memory": (1024, "is not a known key; known here: image, max_concurrency, memory_mb"),
 }
 
@@ -113,7 +116,7 @@ def test_all_bad_values_are_reported_together() -> None:
         ),
         (
             {"models.moderation.dedicated": None, "models.moderation.serverless": None},
-            "inferlane:models.moderation: has no lane: add `serverless` or `dedicated`",
+            "inferlane:models.moderation: has no lane: add `serverless`, `dedicated` or `batch`",
         ),
         ({"auth": "jwt"}, "inferlane: auth: jwt needs the section jwt: add {issuer: …, audience: […]}"),
         (

@@ -66,7 +66,7 @@ def test_the_topology_is_the_contract() -> None:
     """A growth stack's lanes carry exactly the contract's fields, with hardware, limits and prices filled in."""
     stack = config.parse("growth", "us-east-1", config_values("growth"))
     built = topology.build(
-        stack, {("moderation", "dedicated"): "gpu-endpoint", ("moderation", "serverless"): "small-endpoint"}, PRICES
+        stack, {("moderation", "dedicated"): "gpu-endpoint", ("moderation", "serverless"): "small-endpoint"}, {}, PRICES
     )
 
     assert built == {

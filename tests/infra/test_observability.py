@@ -10,7 +10,7 @@ from functions.aws.telemetry import EmfTelemetry
 from functions.core.snapshot import STALE_S
 from functions.settings import METRICS_NAMESPACE
 from infra import metrics
-from infra.components.observability import BAD_PERIODS, PERIOD_S
+from infra.alarms import BAD_PERIODS, PERIOD_S
 from tests.infra.capture import Program, arn
 from tests.infra.conftest import TOPIC, named, of_type, statements
 from tests.unit.core.builders import MODEL, lane, points, snapshot

@@ -1,7 +1,7 @@
 """Run the measurements, print them, write `build/bench/<name>.json`: `python -m workbench.bench [NAME …]`.
 
 A figure that breaks its budget (`budgets.py`) is named; with `--check` it also ends the command with 1.
-`--write-readme` measures nothing: it puts the last figures into the README.
+`--write-readme` measures nothing: it puts the last figures into the README and docs/batch.md.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from workbench.bench import cold_import, decide, package, sagemaker
+from workbench.bench.batch import BatchBench
+from workbench.bench.batch_bill import Assumptions
 from workbench.bench.budgets import verdicts
-from workbench.bench.figures import read, rewrite
+from workbench.bench.figures import read, rewrite, rewrite_batch
 from workbench.bench.processes import BenchError
 from workbench.bench.router import RouterBench
 from workbench.stack.layout import project_root
@@ -40,7 +42,7 @@ class Bench(Protocol):
 def main() -> None:
     """Each measurement in turn, on an otherwise idle machine."""
     terminal = Terminal(as_json=True)
-    names = ["decide", "router", "cold_import", "package", "sagemaker"]
+    names = ["decide", "router", "cold_import", "package", "sagemaker", "batch"]
     parser = argparse.ArgumentParser(prog="python -m workbench.bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(names)}; all if not given")
     parser.add_argument(
@@ -48,20 +50,34 @@ def main() -> None:
         action="store_true",
         help="router: also LiteLLM's proxy and the article's sketch, from PyPI into build/bench/venv (0.8 GB)",
     )
+    parser.add_argument(
+        "--assume",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="batch: something else in place of an assumption of its bills (workbench/bench/batch_bill.py); repeatable",
+    )
     parser.add_argument("--check", action="store_true", help="end with 1 when a budget is broken")
     parser.add_argument(
-        "--write-readme", action="store_true", help="measure nothing; put the last figures into README.md"
+        "--write-readme",
+        action="store_true",
+        help="measure nothing; put the last figures into README.md and docs/batch.md",
     )
     options = parser.parse_args()
     unknown = sorted(set(options.names) - set(names))
     if unknown:
         parser.error(f"there is no bench {', '.join(unknown)}; there are: {', '.join(names)}")
+    try:
+        assumed = Assumptions().changed(dict(each.partition("=")[::2] for each in options.assume))
+    except ValueError as error:
+        parser.error(str(error))
     benches: dict[str, Bench] = {
         "decide": decide,
         "router": RouterBench(with_others=options.with_others, say=terminal.say),
         "cold_import": cold_import,
         "package": package,
         "sagemaker": sagemaker,
+        "batch": BatchBench(assumed),
     }
     try:
         if options.write_readme:
@@ -77,8 +93,11 @@ def main() -> None:
 
 
 def _write_readme() -> None:
-    readme = project_root() / "README.md"
-    readme.write_text(rewrite(readme.read_text(encoding="utf-8"), read(FOLDER)), encoding="utf-8")
+    figures = read(FOLDER)
+    readme, batch_page = project_root() / "README.md", project_root() / "docs/batch.md"
+    readme.write_text(rewrite(readme.read_text(encoding="utf-8"), figures), encoding="utf-8")
+    page = rewrite_batch(batch_page.read_text(encoding="utf-8"), figures["batch"])
+    batch_page.write_text(page, encoding="utf-8")
 
 
 def _run(name: str, bench: Bench, terminal: Terminal) -> list[str]:

@@ -60,6 +60,15 @@ BUDGETS: Final = (
     Budget("sagemaker", "alone.added_ms_p50", "what the SageMaker emulator adds, one client, P50", 2.0, "ms"),
     Budget("sagemaker", "crowd.added_ms_p50", "the same, 20 clients", 2.0, "ms"),
     Budget("sagemaker", "saturated.added_ms_p50", "the same, 20 clients that wait for one core", 2.0, "ms"),
+    Budget(
+        "batch",
+        "heavy.throughput.multi_to_single",
+        "batch: MultiRecord to SingleRecord, heavy model",
+        1.5,
+        "×",
+        least=True,
+    ),
+    Budget("batch", "heavy.ledger.ratio", "batch to serverless, compute of a request, heavy model", 0.35, "×"),
 )
 
 

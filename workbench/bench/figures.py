@@ -1,6 +1,7 @@
 """The figures as they stand in the README: a block between two markers, rewritten from `build/bench/*.json`.
 
-Nothing in it is typed by hand: each row is a budget with what was measured, and the last table the other routers.
+Nothing in it is typed by hand: each row is a budget with what was measured; below stand the other routers, and what
+the lanes cost. docs/batch.md has a block of its own, with all that the bench of the batch lane found.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from workbench.bench import batch_report
 from workbench.bench.budgets import BUDGETS, Verdict, verdicts
 from workbench.bench.processes import BenchError
 
@@ -36,10 +38,19 @@ def read(folder: Path) -> dict[str, dict[str, Any]]:
 
 def rewrite(text: str, figures: Mapping[str, Mapping[str, Any]]) -> str:
     """`text` with the block between the markers replaced. Raises `BenchError` unless each marker stands there once."""
+    return _between(text, block(figures))
+
+
+def rewrite_batch(text: str, document: Mapping[str, Any]) -> str:
+    """The text of docs/batch.md with its block replaced. Raises `BenchError` unless each marker stands there once."""
+    return _between(text, "\n".join(batch_report.full(document)))
+
+
+def _between(text: str, made: str) -> str:
     if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
         raise BenchError(f"the text needs one line {BEGIN} and after it one line {END}")
     before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n{block(figures)}\n{END}{rest.partition(END)[2]}"
+    return f"{before}{BEGIN}\n{made}\n{END}{rest.partition(END)[2]}"
 
 
 def block(figures: Mapping[str, Mapping[str, Any]]) -> str:
@@ -50,6 +61,8 @@ def block(figures: Mapping[str, Mapping[str, Any]]) -> str:
     head = f"Measured {' to '.join(days[:: max(1, len(days) - 1)])} with Python {', '.join(pythons)}:"
     lines = [head, "", "| what | measured | budget |", "|---|--:|--:|", *map(_row, judged)]
     lines += _others(figures.get("router", {}))
+    if "batch" in figures:
+        lines += ["", *batch_report.short(figures["batch"])]
     return "\n".join(lines)
 
 

@@ -1,0 +1,256 @@
+"""The batch lane: how many times faster records go through a job together, and what a request costs there.
+
+For each sample model, in one run on this machine:
+
+| figure        | how it is measured                                                                            |
+|---------------|-----------------------------------------------------------------------------------------------|
+| request       | one at a time to a serverless container with one thread: what serverless bills; then with two |
+| lines         | the same records, many in one request to that container: what batching in the model brings    |
+| start-up      | billed seconds of a job of one record                                                         |
+| MultiRecord   | billed seconds, less start-up, of a job with a worker a core; in turns (A B, B A) with        |
+| SingleRecord  | the same records and job, a call a record                                                     |
+| the whole job | as many records as a job of the bill has, where that takes two minutes at most                |
+
+The bills (`batch_bill.py`) are made of these, of the price book, and of assumptions that `--assume` changes.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, NamedTuple
+
+from workbench.bench.batch_bill import TARGET, Assumptions, Bill, Prices, Service
+from workbench.bench.batch_site import JSON, JSON_LINES, Container, Site, site
+from workbench.bench.processes import BenchError
+from workbench.stack.layout import project_root
+
+PAIRS: Final = 3
+WHOLE_S: Final = 120
+"""A whole job is run where it would take at most so long by the pairs' rate."""
+TEXTS: Final = "models/moderation-light/data/surge_toxicity_en.csv"
+HEADROOM: Final = 1.25
+"""Of serverless memory over what the model's process was seen to hold."""
+
+
+class Subject(NamedTuple):
+    """A model that is measured, and how much of it."""
+
+    name: str
+    archive: str
+    records: int
+    """Of a job of the pairs."""
+    requests: int
+    """One at a time."""
+
+
+SUBJECTS: Final = (
+    Subject("heavy", "models/moderation-heavy/build/model.tar.gz", 400, 150),
+    Subject("light", "models/moderation-light/build/model.tar.gz", 2000, 500),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchBench:
+    """The measurement under a set of assumptions."""
+
+    assumed: Assumptions
+    subjects: Sequence[Subject] = SUBJECTS
+
+    def steps(self) -> int:
+        """How often `measure` calls `step`."""
+        return len(self.subjects) * (2 * PAIRS + 4)
+
+    def measure(self, step: Callable[[], None]) -> dict[str, Any]:
+        """By model: what was measured, the ledger, the whole bill, where it turns. Raises `BenchError`."""
+        try:
+            prices = Prices.of(_book(), self.assumed)
+        except KeyError as error:
+            raise BenchError(f"the price book has no {error} for {self.assumed.region}") from error
+        found: dict[str, Any] = {"assumed": asdict(self.assumed), "cores": 0}
+        with site() as here:
+            found["cores"] = here.cores
+            for subject in self.subjects:
+                seen = _measured(here, subject, self.assumed.requests_per_job, step)
+                found[subject.name] = {**seen.figures, **billed(Bill(seen.service, prices, self.assumed))}
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    service: Service
+    figures: dict[str, Any]
+
+
+def _measured(here: Site, subject: Subject, whole: int, step: Callable[[], None]) -> _Seen:
+    archive = project_root() / subject.archive
+    if not archive.is_file():
+        raise BenchError(f"{subject.archive} is not there: run `make models`")
+    here.add(subject.name, archive)
+    records = _records(subject.records)
+    one, lines, memory_mb = _requests(here, f"{subject.name}-1", records[: subject.requests])
+    step()
+    two, _, _ = _requests(here, f"{subject.name}-2", records[: subject.requests])
+    step()
+    starts = [here.transform(subject.name, records[:1], "MultiRecord") for _ in range(PAIRS)]
+    startup_s = statistics.median(start.billed_s for start in starts)
+    step()
+    work = _pairs(here, subject.name, records, startup_s, step)
+    multi_s, single_s = (statistics.median(work[name]) for name in ("MultiRecord", "SingleRecord"))
+    record_s, ran = multi_s / len(records), len(records)
+    if record_s * whole <= WHOLE_S:
+        ran, record_s = (
+            whole,
+            (here.transform(subject.name, _records(whole), "MultiRecord").billed_s - startup_s) / whole,
+        )
+    step()
+    service = Service(
+        request_s=one,
+        two_core_gain=max(1.0, one / two),
+        record_core_s=record_s * here.cores,
+        startup_s=startup_s,
+        least_mb=_serverless_size(memory_mb),
+        request_bytes=statistics.mean(map(len, records)),
+        answer_bytes=len(starts[0].answers[0]),
+    )
+    ratios = [a / b for a, b in zip(work["SingleRecord"], work["MultiRecord"], strict=True)]
+    figures = {
+        "throughput": {
+            "multi_to_single": round(statistics.median(ratios), 3),
+            "of_pairs": [round(ratio, 3) for ratio in sorted(ratios)],
+            "multi_records_per_s": round(len(records) / multi_s, 1),
+            "single_records_per_s": round(len(records) / single_s, 1),
+        },
+        "why": {
+            "request_ms": round(one * 1e3, 2),
+            "lines_ms": round(lines * 1e3, 2),
+            "lines_to_requests": round(one / lines, 3),
+            "multi_core_ms": round(multi_s / len(records) * here.cores * 1e3, 2),
+            "single_core_ms": round(single_s / len(records) * here.cores * 1e3, 2),
+        },
+        "service": {name: round(value, 6) for name, value in asdict(service).items()},
+        "memory_mb": round(memory_mb),
+        "records_run": ran,
+    }
+    return _Seen(service, figures)
+
+
+def _requests(here: Site, model: str, records: Sequence[bytes]) -> tuple[float, float, float]:
+    """Mean seconds of a request by itself, to the billed millisecond; seconds of a record among many; MB held."""
+    with here.serverless(model) as container:
+        times = [_billed_s(container, record) for record in records]
+        memory_mb = container.memory_mb()
+        body = b"".join(record + b"\n" for record in records)
+        lines_s = statistics.median(container.seconds(body, JSON_LINES) for _ in range(PAIRS))
+    return statistics.mean(times), lines_s / len(records), memory_mb
+
+
+def _billed_s(container: Container, record: bytes) -> float:
+    return math.ceil(container.seconds(record, JSON) * 1e3) / 1e3
+
+
+def _pairs(
+    here: Site, model: str, records: Sequence[bytes], startup_s: float, step: Callable[[], None]
+) -> dict[str, list[float]]:
+    """Seconds of both strategies' jobs, less start-up."""
+    found: dict[str, list[float]] = {"MultiRecord": [], "SingleRecord": []}
+    for turn in range(PAIRS):
+        for strategy in ("MultiRecord", "SingleRecord") if turn % 2 == 0 else ("SingleRecord", "MultiRecord"):
+            job = here.transform(model, records, strategy)
+            found[strategy].append(max(job.billed_s - startup_s, 1e-3))
+            step()
+    return found
+
+
+def billed(bill: Bill) -> dict[str, Any]:
+    """The ledger, the whole bill and where they turn, in USD for 1,000 requests."""
+    size = bill.cheapest_mb
+    synchronous, job, dataset = bill.whole_serverless(size), bill.whole_batch(), bill.whole_dataset()
+    return {
+        "memory_mb_billed": size,
+        "ledger": {
+            "serverless_usd": _round(bill.serverless(size)),
+            "batch_usd": _round(bill.batch()),
+            "ratio": _round(bill.batch() / bill.serverless(size)),
+            "job_s": round(bill.job_s(bill.assumed.requests_per_job), 1),
+            "ratio_by_memory_mb": {
+                str(each): _round(bill.batch() / bill.serverless(each))
+                for each in sorted(bill.prices.serverless_per_s)
+                if each >= bill.service.least_mb
+            },
+        },
+        "whole": {
+            name: {**{item: _round(usd) for item, usd in items.items()}, "total": _round(sum(items.values()))}
+            for name, items in (("serverless", synchronous), ("batch", job), ("dataset", dataset))
+        },
+        "whole_ratio": _round(sum(job.values()) / sum(synchronous.values())),
+        "dataset_ratio": _round(sum(dataset.values()) / sum(synchronous.values())),
+        "turns": {
+            "requests_per_job": {
+                "at_35_percent": _maybe(bill.requests_per_job(TARGET, size)),
+                "at_100_percent": _maybe(bill.requests_per_job(1.0, size)),
+            },
+            "service_ms_ledger": _turns(bill, size, whole=False),
+            "service_ms_whole": _turns(bill, size, whole=True),
+        },
+        "if": _if(bill),
+    }
+
+
+def _turns(bill: Bill, size: int, *, whole: bool) -> dict[str, float | None]:
+    return {
+        f"at_{round(share * 100)}_percent": _maybe(bill.service_time_ms(share, size, whole=whole))
+        for share in (TARGET, 1.0)
+    }
+
+
+def _if(bill: Bill) -> dict[str, float]:
+    """The ledger's ratio under other assumptions than those of the run."""
+    others: tuple[tuple[str, Mapping[str, str]], ...] = (
+        ("provisioning_120_s", {"provisioning_s": "120"}),
+        ("provisioning_300_s", {"provisioning_s": "300"}),
+        ("vcpu_yield_0.65", {"vcpu_yield": "0.65"}),
+        ("one_vcpu_at_1024_mb", {"mb_per_vcpu": "1024"}),
+    )
+    found = {}
+    for name, settings in others:
+        other = Bill(bill.service, bill.prices, bill.assumed.changed(settings), bill.operations)
+        found[name] = _round(other.batch() / other.serverless(other.cheapest_mb))
+    return found
+
+
+def _serverless_size(memory_mb: float) -> int:
+    return next(size for size in (1024, 2048, 3072, 4096, 5120, 6144) if size >= memory_mb * HEADROOM)
+
+
+def _records(count: int) -> list[bytes]:
+    """Records of the light model's texts, over and over."""
+    with (project_root() / TEXTS).open(encoding="utf-8", newline="") as file:
+        texts = [row["text"] for row in csv.DictReader(file)]
+    bodies = [json.dumps({"text": text}, ensure_ascii=False).encode() for text in texts]
+    return list(itertools.islice(itertools.cycle(bodies), count))
+
+
+def _book() -> Mapping[str, Any]:
+    """The price book as it reads itself, in a process of its own: nothing in the workbench imports `infra`."""
+    code = "from infra.pricebook import load; print(load().model_dump_json(by_alias=True))"
+    listed = subprocess.run(  # noqa: S603 - our own code
+        [sys.executable, "-c", code], cwd=project_root(), check=True, capture_output=True, text=True
+    )
+    book: Mapping[str, Any] = json.loads(listed.stdout)
+    return book
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def _maybe(value: float | None) -> float | None:
+    return None if value is None else _round(value)

@@ -27,10 +27,15 @@ if TYPE_CHECKING:
     from botocore.session import Session
 
     from functions.aws.acceptance import DirectAcceptance
+    from functions.aws.appconfig import AppConfigPolicies
     from functions.aws.cloudwatch import CloudWatchSignals
     from functions.aws.signing import Credentials
+    from functions.batch_settings import JobsSettings
+    from functions.capture import Capturer
     from functions.core.snapshot import Snapshot
-    from functions.ports import FailureMarks, KeyStore, Log, SignalSource, Telemetry
+    from functions.defer import Deferral
+    from functions.jobs import Jobs
+    from functions.ports import Clock, FailureMarks, KeyStore, Log, SignalSource, Telemetry
     from functions.router import Router
 
 
@@ -66,6 +71,14 @@ class RouteParts:
 
 
 @dataclass(frozen=True, slots=True)
+class JobsParts:
+    """What the `jobs` handler works with."""
+
+    jobs: Jobs
+    log: Log
+
+
+@dataclass(frozen=True, slots=True)
 class AuthorizeParts:
     """What the `authorize` handler works with."""
 
@@ -78,9 +91,7 @@ def route_parts(settings: RouterSettings) -> RouteParts:
     from aws_lambda_powertools import Logger
 
     from functions.aws import clients
-    from functions.aws.appconfig import AppConfigPolicies
     from functions.aws.cloudwatch import CloudWatchSignals
-    from functions.aws.direct import Service
     from functions.aws.sagemaker_runtime import SageMakerRuntime
     from functions.aws.telemetry import EmfTelemetry
     from functions.carry import carried
@@ -91,17 +102,8 @@ def route_parts(settings: RouterSettings) -> RouteParts:
     session = cache(clients.session)
     keys = _credentials(settings.keys, session)
     topology = read_topology(settings.topology_file)
-    appconfig = Service(
-        "appconfig", "appconfigdata", settings.region, keys, url=settings.appconfig_url, timeout_s=_POLICY_S
-    )
-    policies = AppConfigPolicies(
-        appconfig,
-        application=settings.policy_application,
-        environment=settings.policy_environment,
-        profile=settings.policy_profile,
-        ttl_s=settings.policy_ttl_s,
-        log=logger,
-    )
+    policies = _policies(settings, keys, logger)
+    clock = SystemClock()
 
     def carry(fresh: Snapshot, last: Snapshot | None, now: float) -> Snapshot:
         policy = policies.policy(now)
@@ -117,8 +119,107 @@ def route_parts(settings: RouterSettings) -> RouteParts:
     )
     signals, marks = _shared(settings, keys, metrics, logger)
     runtime = SageMakerRuntime(settings.region, keys, settings.sagemaker_runtime_url)
-    router = Router(topology, policies, signals, runtime, SystemClock(), marks)
+    router = Router(
+        topology,
+        policies,
+        signals,
+        runtime,
+        clock,
+        marks,
+        deferral=_deferral(settings, keys, clock, logger),
+        capturer=_capturer(settings, keys, clock, logger),
+    )
     return RouteParts(router, EmfTelemetry(settings.stack, METRICS_NAMESPACE), logger)
+
+
+def _policies(settings: RouterSettings | JobsSettings, keys: Credentials, log: Log) -> AppConfigPolicies:
+    from functions.aws.appconfig import AppConfigPolicies
+    from functions.aws.direct import Service
+
+    return AppConfigPolicies(
+        Service("appconfig", "appconfigdata", settings.region, keys, url=settings.appconfig_url, timeout_s=_POLICY_S),
+        application=settings.policy_application,
+        environment=settings.policy_environment,
+        profile=settings.policy_profile,
+        ttl_s=settings.policy_ttl_s,
+        log=log,
+    )
+
+
+def _deferral(settings: RouterSettings, keys: Credentials, clock: Clock, log: Log) -> Callable[[], Deferral] | None:
+    """How requests become jobs, loaded with the first of them; None in a stack without a batch lane."""
+    where = settings.acceptance
+    if where is None:
+        return None
+
+    @cache
+    def load() -> Deferral:
+        from functions.defer import Deferral
+
+        return Deferral(acceptance(where, settings.region, keys), clock, _job_id, log)
+
+    return load
+
+
+def _capturer(settings: RouterSettings, keys: Credentials, clock: Clock, log: Log) -> Callable[[], Capturer] | None:
+    """How traffic is kept, loaded with the first request that is to be; None in a stack that keeps none."""
+    stream = settings.capture_stream
+    if stream is None:
+        return None
+
+    @cache
+    def load() -> Capturer:
+        from functions.aws.direct import Service
+        from functions.aws.firehose import FirehoseSink
+        from functions.capture import LONGEST_S, Capturer
+
+        url = settings.firehose_url
+        service = Service("firehose", "firehose", settings.region, keys, url=url, timeout_s=LONGEST_S)
+        return Capturer(FirehoseSink(service, stream), clock, log)
+
+    return load
+
+
+def _job_id() -> str:
+    return urandom(16).hex()
+
+
+def jobs_parts(settings: JobsSettings) -> JobsParts:
+    """Wire the tenants' view of their jobs."""
+    from aws_lambda_powertools import Logger
+
+    from functions.aws import clients
+    from functions.aws.batch_telemetry import EmfCounts
+    from functions.aws.job_store import DynamoJobs
+    from functions.aws.objects import S3Objects
+    from functions.aws.run_store import DynamoRuns
+    from functions.jobs import Jobs, Shelf
+
+    logger = Logger(service="jobs")
+    logger.append_keys(stack=settings.stack)
+    session = clients.session()
+    keys = _credentials(settings.keys, lambda: session)
+    clock = SystemClock()
+    where = settings.acceptance
+    tables = clients.prompt(session, "dynamodb")
+    shelf = Shelf(
+        DynamoJobs(tables, where.jobs_table, settings.retention_s),
+        DynamoRuns(tables, settings.runs_table, settings.retention_s),
+        S3Objects(clients.prompt(session, "s3"), where.data_bucket),
+    )
+    jobs = Jobs(
+        read_topology(settings.topology_file),
+        _policies(settings, keys, logger),
+        shelf,
+        acceptance(where, settings.region, keys),
+        clock,
+        _job_id,
+        EmfCounts(settings.stack, METRICS_NAMESPACE, "jobs", clock.now),
+        logger,
+        datasets=settings.datasets,
+        link_s=settings.link_s,
+    )
+    return JobsParts(jobs, logger)
 
 
 def _shared(

@@ -26,7 +26,7 @@ from functions.core.problem import Problem
 from functions.core.request import Request
 from functions.core.topology import SyncLane
 from functions.core.wishes import IDEMPOTENCY_HEADER, read_wishes
-from functions.ports import Acceptance, Clock
+from functions.ports import Acceptance, Clock, Log
 
 JOBS_PATH: Final = "/v1/jobs"
 RETRY_S: Final = 5
@@ -50,11 +50,12 @@ class Deferred:
 class Deferral:
     """Accepts work that may wait."""
 
-    def __init__(self, acceptance: Acceptance, clock: Clock, ids: Callable[[], str]) -> None:
+    def __init__(self, acceptance: Acceptance, clock: Clock, ids: Callable[[], str], log: Log) -> None:
         """`ids` gives 32 hex digits that nobody can guess."""
         self._acceptance = acceptance
         self._clock = clock
         self._ids = ids
+        self._log = log
 
     def defer(
         self, call: Call, decision: Decision, policy: Policy, lanes: Mapping[str, SyncLane], time_left_s: float
@@ -78,26 +79,25 @@ class Deferral:
             body=call.body,
         )
         asked = fingerprint(work.model, work.content_type, work.accept, call.body)
-        deferred = accept(self._acceptance, request, work, asked, time_left_s, keyed=key is not None)
+        deferred = accept(self._acceptance, request, work, asked, time_left_s, self._log)
         if deferred.job is None or not wishes.respond_async:
             return deferred
         headers = {**deferred.answer.headers, "preference-applied": "respond-async"}
         return replace(deferred, answer=replace(deferred.answer, headers=headers))
 
 
-def accept(
-    acceptance: Acceptance, request: Request, work: Work, asked: str, time_left_s: float, *, keyed: bool
-) -> Deferred:
+def accept(acceptance: Acceptance, request: Request, work: Work, asked: str, time_left_s: float, log: Log) -> Deferred:
     """Take `work`, whose fingerprint is `asked`, or find the job that it is already."""
     job = Job(work.key, work.model, asked, work.accepted_at, work.due_at, dataset=work.dataset)
     timeout_s = min(time_left_s, _LONGEST_S)
     try:
         if timeout_s < _SHORTEST_S:
             raise UnavailableError("there is no time left to accept it")
-        found = acceptance.find(work.key, timeout_s) if keyed else None
+        found = acceptance.find(work.key, timeout_s) if IDEMPOTENCY_HEADER in request.headers else None
         if found is None:
             found = acceptance.accept(work, job, timeout_s)
-    except BatchError:  # the adapter has logged why
+    except BatchError as error:
+        log.warning("a job was not accepted", extra={"request_id": request.id, "cause": str(error)})
         problem = Problem(503, "The request could not be accepted for later.", "not-accepted", retry_after_s=RETRY_S)
         return Deferred(problem_answer(request.id, problem))
     if found is not None and found.fingerprint != asked:

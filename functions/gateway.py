@@ -67,6 +67,15 @@ def read_event(event: object, fallback_id: str, time_left_s: float) -> Call:
         raise EventError(f"not an HTTP API event of payload format 2.0: {error}") from error
 
 
+def read_parameters(event: object) -> dict[str, str]:
+    """The query's parameters, decoded by the gateway. Raises `EventError`."""
+    try:
+        sent = Fields.of(event).fields_or_empty("queryStringParameters").values
+    except DocumentError as error:
+        raise EventError(f"not an HTTP API event of payload format 2.0: {error}") from error
+    return {name: value if isinstance(value, str) else _joined(value) for name, value in sent.items()}
+
+
 def write_answer(answer: Answer, request_id: str) -> dict[str, object]:
     """Translate an answer; one that Lambda could not return becomes a 502."""
     response = _response(answer)

@@ -5,6 +5,7 @@ client: most instances of the router never need one (see `direct`).
 
 * Beside a request: short timeouts, one attempt. A metric that cannot be read in time serves from its last good value,
   so waiting or retrying would only add to a request's latency.
+* For a caller who waits for just this: two attempts that end well within the gateway's thirty seconds.
 * Behind the queue nobody waits: up to three attempts with back-off, and a connection for each of `side_by_side`'s
   hands.
 """
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from botocore.session import Session
     from mypy_boto3_cloudwatch import CloudWatchClient
 
+_PROMPT_S: Final = 4
+"""A record or an object of some kilobytes."""
 _PATIENT_S: Final = 20
 """An object of some megabytes; SQS holds a long poll back for a second, all else answers in milliseconds."""
 
@@ -35,6 +38,19 @@ def session() -> Session:
 def cloudwatch(session: Callable[[], Session]) -> Callable[[], CloudWatchClient]:
     """Makes the CloudWatch client once."""
     return cache(lambda: _client(session()))
+
+
+def prompt(session: Session, service: str) -> Any:
+    """A client for what somebody waits for; typed by whoever takes it."""
+    from botocore.config import Config
+
+    config = Config(
+        connect_timeout=1,
+        read_timeout=_PROMPT_S,
+        retries={"mode": "standard", "total_max_attempts": 2},
+        signature_version="s3v4" if service == "s3" else None,
+    )
+    return session.create_client(service, config=config)
 
 
 def patient(session: Session, service: str) -> Any:

@@ -53,7 +53,7 @@ def front(
     invoker = FakeInvoker(clock, {"dedicated": dedicated or healthy(), "serverless": serverless or healthy(0.3)})
     telemetry, log, policies = FakeTelemetry(), FakeLog(), FakePolicies(by)
     numbers = count(1)
-    deferral = Deferral(acceptance, clock, lambda: f"{next(numbers):032x}")
+    deferral = Deferral(acceptance, clock, lambda: f"{next(numbers):032x}", log)
     router = Router(
         on, policies, FakeSignals(IDLE), invoker, clock, race=lambda: FakeRace(clock), deferral=lambda: deferral
     )
@@ -200,6 +200,8 @@ def test_what_cannot_be_accepted_is_said_to_be_so(error: BusyError | Unavailable
     assert "location" not in headers(response)
     receipt = made.telemetry.receipts[0]
     assert (receipt.job, receipt.recorded, receipt.status) == (None, False, 503)
+    (line,) = made.log.lines
+    assert line == ("warning", "a job was not accepted", {"request_id": receipt.request_id, "cause": str(error)})
 
 
 def test_a_record_whose_answer_was_lost_is_found_by_its_key() -> None:

@@ -18,7 +18,7 @@ assert callable(module.handler)
 """
 
 
-@pytest.mark.parametrize("name", ["route", "authorize", "validate"])
+@pytest.mark.parametrize("name", ["route", "jobs", "authorize", "validate"])
 def test_importing_a_handler_needs_no_environment_and_no_aws_library(name: str) -> None:
     """In a fresh interpreter with an empty environment."""
     done = subprocess.run(

@@ -60,12 +60,6 @@ class BatchSettings:
     channels: tuple[Channel, ...] = ()
     retention_s: float = 7 * 86_400.0
     """How long an ended job's record and a settled run's stay."""
-    unclaimed_s: float = 600.0
-    """How old a message without a record grows before it is dropped: its caller got an error."""
-    tick_s: float = 60.0
-    """From one `collect` to the next."""
-    overdue_s: float = 900.0
-    """How long after it was due an open job is overdue."""
     sagemaker_runtime_url: str | None = None
     keys: AccessKeys | None = None
     """None: wherever the SDK finds them."""
@@ -127,9 +121,6 @@ def batch_environment(
     notices_queue: str | None = None,
     channels: Sequence[Channel] = (),
     retention_days: float = 7,
-    unclaimed_s: float = 600,
-    tick_s: float = 60,
-    overdue_s: float = 900,
     log_level: str = "INFO",
 ) -> dict[str, str]:
     """The environment the Pulumi program gives these four; `read_batch` reads it back. Queues are URLs."""
@@ -146,9 +137,6 @@ def batch_environment(
         NOTICES_QUEUE=notices_queue,
         CHANNELS=",".join(channels) or None,
         RETENTION_DAYS=f"{retention_days:g}",
-        UNCLAIMED_S=f"{unclaimed_s:g}",
-        TICK_S=f"{tick_s:g}",
-        OVERDUE_S=f"{overdue_s:g}",
     )
 
 
@@ -211,9 +199,6 @@ def read_batch(environ: Mapping[str, str] | None = None) -> BatchSettings:
         notices_queue=env.get(f"{PREFIX}NOTICES_QUEUE") or None,
         channels=_channels(env),
         retention_s=read_positive(env, f"{PREFIX}RETENTION_DAYS", 7.0) * 86_400,
-        unclaimed_s=read_positive(env, f"{PREFIX}UNCLAIMED_S", 600.0),
-        tick_s=read_positive(env, f"{PREFIX}TICK_S", 60.0),
-        overdue_s=read_positive(env, f"{PREFIX}OVERDUE_S", 900.0),
         sagemaker_runtime_url=read_url(env, "SAGEMAKER_RUNTIME"),
         keys=read_keys(env),
     )

@@ -63,8 +63,11 @@ class Response:
 class Peer:
     """One host. Threads may share it; connections are theirs alone while in use."""
 
-    def __init__(self, url: str) -> None:
-        """`url` gives scheme, host and port. Nothing is connected yet."""
+    def __init__(self, url: str, largest: int | None = None) -> None:
+        """`url` gives scheme, host and port. Nothing is connected yet.
+
+        `largest` bounds what is read of an answer, in bytes: for a host that is not trusted.
+        """
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} names no HTTP host")
@@ -74,6 +77,7 @@ class Peer:
         shown = f"[{self._name}]" if ":" in self._name else self._name
         self.host: Final = shown if parts.port in (None, 443 if self._secure else 80) else f"{shown}:{parts.port}"
         """What the Host header says."""
+        self._largest = largest
         self._tls: ssl.SSLContext | None = None
         self._idle: list[tuple[socket.socket, float]] = []
 
@@ -86,7 +90,7 @@ class Peer:
         try:
             sent = _send(sock, head + body, ends)
             try:
-                response, reusable = _Reader(sock, ends).response()
+                response, reusable = _Reader(sock, ends, self._largest).response()
             except AnswerError as error:
                 if sent:
                     raise
@@ -189,9 +193,10 @@ def _readable(sock: socket.socket) -> bool:
 class _Reader:
     """One answer from a connection."""
 
-    def __init__(self, sock: socket.socket, ends: float) -> None:
+    def __init__(self, sock: socket.socket, ends: float, largest: int | None) -> None:
         self._sock = sock
         self._ends = ends
+        self._left = largest
         self._data = bytearray()
 
     def response(self) -> tuple[Response, bool]:
@@ -278,6 +283,10 @@ class _Reader:
             raise
         except OSError as error:
             raise AnswerError(f"{type(error).__name__}: {error}") from error
+        if self._left is not None:
+            self._left -= len(data)
+            if self._left < 0:
+                raise AnswerError("a longer answer than is taken")
         self._data += data
         return bool(data)
 

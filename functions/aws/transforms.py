@@ -37,12 +37,13 @@ class SageMakerTransforms:
         """Begin (see `batch_ports.Transforms`)."""
         with translated():
             try:
-                self._client.create_transform_job(**self._request(spec))
+                self._client.create_transform_job(**self.request(spec))
             except ClientError as error:
                 if not _exists_already(error):
                     raise
 
-    def _request(self, spec: TransformSpec) -> Any:
+    def request(self, spec: TransformSpec) -> dict[str, Any]:
+        """CreateTransformJob's parameters, also for a state machine that makes the call itself."""
         output: dict[str, Any] = {"S3OutputPath": spec.output, "AssembleWith": "Line" if spec.lines else "None"}
         if spec.accept is not None:
             output["Accept"] = spec.accept

@@ -39,8 +39,8 @@ SETTLE_TIMEOUT_S = 900
 PROMOTE_TIMEOUT_S = 150
 """Two attempts of 60 s, as long as SageMaker gives any, with what is around them."""
 PROMOTE_BATCH = 5
-PROMOTE_RECEIVES = 100
-"""A lane that is down for hours does not make a message dead: the job expires when it is due."""
+PROMOTE_RECEIVES = 10
+"""The function sends anew what came often in vain, so that an outage makes no dead letters; a crash does."""
 COLLECT_RECEIVES = 10
 AUDIT_TIMEOUT_S = 900
 EVENT_TRIES = 2
@@ -90,7 +90,14 @@ class BatchFunctions(pulumi.ComponentResource):
                 "collect",
                 "Gathers jobs that wait into transform jobs, and takes out what cannot wait so long",
                 config.batch.collect_timeout_s,
-                [*self._runs(), *self._settles(), *self.work.receives, *self.promotions.sends],
+                [
+                    *self._runs(),
+                    args.store.may(args.store.runs, "DeleteItem"),  # the lease, given back
+                    *self._ends(),
+                    *args.data.writes("batch/"),
+                    *self.work.receives,
+                    *self.promotions.sends,
+                ],
             ),
             "settle": self._function(
                 "settle",
@@ -98,13 +105,23 @@ class BatchFunctions(pulumi.ComponentResource):
                 SETTLE_TIMEOUT_S,
                 [
                     *self._runs(),
-                    *self._settles(),
+                    *self._ends(),
+                    *args.data.writes("batch/"),
                     *self.promotions.sends,
                     *sends_to(self.unsettled, args.key_arn, config.region),
                 ],
             ),
             "promote": self._function(
-                "promote", "Answers by another lane what batch could not in time", PROMOTE_TIMEOUT_S, self._promotes()
+                "promote",
+                "Answers by another lane what batch could not in time",
+                PROMOTE_TIMEOUT_S,
+                [
+                    *self._invokes(),
+                    *self._ends(),
+                    *args.data.writes("batch/results/"),
+                    *self.promotions.receives,
+                    *self.promotions.sends,
+                ],
             ),
             "audit": self._function(
                 "audit", "Counts the jobs that are open, overdue or missing", AUDIT_TIMEOUT_S, self._audits()
@@ -166,44 +183,41 @@ class BatchFunctions(pulumi.ComponentResource):
                 notices_queue=made[5],
                 channels=channels(config),
                 retention_days=config.batch.job_days,
-                tick_s=TICK_S,
                 log_level=config.router.log_level,
             )
         )
 
     def _runs(self) -> list[iam.Allow]:
-        """To begin transform jobs, see how they fare, and write their inputs."""
+        """To gather runs, begin their transform jobs, and see how they fare."""
         args, region = self._args, self._args.config.region
         jobs = iam.ours("sagemaker", region, f"transform-job/{naming.transform_jobs(args.config.stack)}*")
         return [
             iam.Allow(["sagemaker:CreateTransformJob"], [jobs, *(model.arn for model in args.models)]),
-            iam.Allow(["sagemaker:DescribeTransformJob"], [jobs]),
-            args.store.may(args.store.runs, "GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem"),
+            iam.Allow(["sagemaker:AddTags", "sagemaker:DescribeTransformJob"], [jobs]),
+            args.store.may(args.store.runs, "GetItem", "BatchGetItem", "PutItem", "UpdateItem"),
             args.store.may(args.store.runs, "Query", index=OPEN),
-            args.data.lists("batch/"),
         ]
 
-    def _settles(self) -> list[iam.Allow]:
-        """To read payloads and outputs, end jobs, keep their results, and say so."""
+    def _ends(self) -> list[iam.Allow]:
+        """To claim and end jobs, read what waits and what came out, and say so."""
         args = self._args
         return [
-            *args.data.reads("batch/"),
-            *args.data.writes("batch/"),
-            args.store.may(args.store.jobs, "GetItem", "BatchGetItem", "UpdateItem"),
+            args.store.may(args.store.jobs, "BatchGetItem", "UpdateItem"),
             args.store.decrypts,
+            args.data.lists("batch/"),
+            *args.data.reads("batch/"),
             *(args.notices.sends if args.notices else []),
         ]
 
-    def _promotes(self) -> list[iam.Allow]:
-        args = self._args
-        invokes = iam.Allow(["sagemaker:InvokeEndpoint"], [endpoint.arn for endpoint in args.endpoints])
-        return [*([invokes] if args.endpoints else []), *self._settles(), *self.promotions.receives]
+    def _invokes(self) -> list[iam.Allow]:
+        arns = [endpoint.arn for endpoint in self._args.endpoints]
+        return [iam.Allow(["sagemaker:InvokeEndpoint"], arns)] if arns else []
 
     def _audits(self) -> list[iam.Allow]:
         args = self._args
         return [
             args.store.may(args.store.jobs, "Scan"),
-            args.store.may(args.store.runs, "GetItem", "BatchGetItem"),
+            args.store.may(args.store.runs, "GetItem"),
             args.store.decrypts,
             # GetMetricData has no resource-level permissions, nor a namespace condition.
             iam.Allow(["cloudwatch:GetMetricData"], [iam.ANY]),

@@ -55,9 +55,6 @@ def test_collect_and_its_like_read_what_was_written() -> None:
             notices_queue="https://sqs/notices",
             channels=("webhook", "topic"),
             retention_days=3,
-            unclaimed_s=120,
-            tick_s=10,
-            overdue_s=30,
         )
     )
     assert (found.stack, found.region, found.topology_file) == ("s", "us-east-1", Path("/var/task/topology.json"))
@@ -68,10 +65,10 @@ def test_collect_and_its_like_read_what_was_written() -> None:
         "https://sqs/notices",
         ("topic", "webhook"),
     )
-    assert (found.retention_s, found.unclaimed_s, found.tick_s, found.overdue_s) == (3 * 86_400, 120, 10, 30)
+    assert found.retention_s == 3 * 86_400
     plain = read_batch(batch())
     assert (plain.data_key, plain.notices_queue, plain.channels, plain.keys) == (None, None, (), None)
-    assert (plain.retention_s, plain.unclaimed_s, plain.tick_s, plain.overdue_s) == (7 * 86_400, 600, 60, 900)
+    assert plain.retention_s == 7 * 86_400
 
 
 def test_jobs_reads_what_was_written() -> None:
@@ -137,7 +134,7 @@ def test_alarms_watch_what_is_counted() -> None:
     ("read", "environment", "change", "named"),
     [
         (read_batch, batch(), {"INFERLANE_RUNS_TABLE": ""}, "INFERLANE_RUNS_TABLE is not set"),
-        (read_batch, batch(), {"INFERLANE_TICK_S": "-1"}, "INFERLANE_TICK_S must be positive"),
+        (read_batch, batch(), {"INFERLANE_RETENTION_DAYS": "-1"}, "INFERLANE_RETENTION_DAYS must be positive"),
         (
             read_batch,
             batch(),

@@ -3,9 +3,8 @@
 One endpoint for everything, as LocalStack has it: any AWS client that is pointed at this port reaches every service.
 What is ours is told by the protocol alone: the target header of the control planes, SageMaker's runtime paths, and our
 admin paths under `/_inferlane/`. Calls of an HTTP API pass through `environments`, so that a crowd of cold starts does
-not bring the host to a halt. This is the only file that knows MiniStack is MiniStack; of it we use the public ASGI
-app (`ministack.app:app`, the form its own documentation starts) and environment variables, and `service_events` one
-more function.
+not bring the host to a halt. Of MiniStack we use here the public ASGI app (`ministack.app:app`, the form its own
+documentation starts) and environment variables; `service_events` and `sdk_tasks` know the few internals that we need.
 
 Run as `python -m workbench.stack.gateway --port 4566 --sagemaker http://127.0.0.1:PORT`; `offline` hands it a socket
 that listens already (`--fd`), so that nobody else can have its port.
@@ -21,12 +20,13 @@ import signal
 import socket
 import sys
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 import aiohttp
 
 from workbench.stack.environments import Environments
+from workbench.stack.sdk_tasks import Answer, offer_sagemaker
 from workbench.stack.service_events import admit_services
 
 Scope = MutableMapping[str, Any]
@@ -109,6 +109,15 @@ class Gateway:
             text = f"the SageMaker emulator does not answer ({type(error).__name__}): see `inferlane status`"
             await _answer(send, 503, [(b"content-type", b"text/plain; charset=utf-8")], text.encode())
 
+    async def control(self, headers: Mapping[str, str], body: bytes) -> Answer:
+        """One call of the emulator's control plane, for a service that makes it: Step Functions."""
+        kept = {name: value for name, value in headers.items() if name.lower() in ("x-amz-target", "content-type")}
+        try:
+            async with self._client().post(f"{self._base_url}/", data=body, headers=kept) as response:
+                return response.status, dict(response.headers), await response.read()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            return 503, {}, f"the SageMaker emulator does not answer ({type(error).__name__})".encode()
+
     def _client(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
@@ -159,6 +168,7 @@ async def _serve(fd: int, sagemaker: str) -> None:
     from ministack.app import app as ministack
 
     gateway = Gateway(admit_services(ministack), sagemaker)
+    offer_sagemaker(gateway.control)
     config = Config()
     config.bind = [f"fd://{fd}"]
     config.keep_alive_timeout = 75

@@ -15,7 +15,7 @@ TIMEOUT_S: Final = 12 * 3600
 """What is not done by noon is looked at by people."""
 TRANSFORM: Final = (
     *("TransformJobName", "ModelName", "BatchStrategy", "MaxPayloadInMB", "MaxConcurrentTransforms"),
-    *("TransformInput", "TransformOutput", "TransformResources"),
+    *("TransformInput", "TransformOutput", "TransformResources", "Tags"),
 )
 """What `prepare` says of the transform job; nothing else reaches SageMaker."""
 _LAMBDA_TRIES: Final = {

@@ -71,10 +71,11 @@ def _statements(args: JobApiArgs) -> list[iam.Allow]:
         args.policy.reads,
         store.may(store.jobs, "GetItem", "BatchGetItem", "PutItem", "UpdateItem"),
         store.may(store.jobs, "Query", index=BY_TIME),
-        store.may(store.runs, "GetItem", "BatchGetItem"),
+        store.may(store.runs, "GetItem"),
         store.decrypts,
         # A link to a result works as long as whoever signed it may read the result.
         *args.data.reads("batch/results/"),
+        args.data.lists("batch/results/"),
         *args.work.sends,
     ]
 

@@ -180,6 +180,7 @@ class NightlyRecheck(pulumi.ComponentResource):
                 [
                     iam.Allow(["lambda:InvokeFunction"], [self.prepare.alias.arn, self.report.alias.arn]),
                     iam.Allow(["sagemaker:CreateTransformJob"], [self._jobs(), args.heavy.arn]),
+                    iam.Allow(["sagemaker:AddTags"], [self._jobs()]),
                     self._describes(),
                 ]
             ),

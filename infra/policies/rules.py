@@ -6,9 +6,10 @@ its alias). They judge what is there, not which of our components made it, so a 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+from infra.policies.documents import denies_plain_http, document, find, listed, statements
 
 REQUIRED_TAGS = ("project", "stack", "component")
 MAX_INSTANCES = 20
@@ -29,20 +30,28 @@ TAGGABLE = frozenset(
         "aws:appconfig/deployment:Deployment",
         "aws:appconfig/deploymentStrategy:DeploymentStrategy",
         "aws:appconfig/environment:Environment",
+        "aws:cloudwatch/eventRule:EventRule",
         "aws:cloudwatch/logGroup:LogGroup",
         "aws:cloudwatch/metricAlarm:MetricAlarm",
         "aws:dynamodb/table:Table",
         "aws:iam/role:Role",
+        "aws:kinesis/firehoseDeliveryStream:FirehoseDeliveryStream",
         "aws:kms/key:Key",
+        "aws:lambda/eventSourceMapping:EventSourceMapping",
         "aws:lambda/function:Function",
         "aws:s3/bucket:Bucket",
         "aws:s3/bucketObjectv2:BucketObjectv2",
         "aws:sagemaker/endpoint:Endpoint",
         "aws:sagemaker/endpointConfiguration:EndpointConfiguration",
         "aws:sagemaker/model:Model",
+        "aws:scheduler/scheduleGroup:ScheduleGroup",
+        "aws:sfn/stateMachine:StateMachine",
+        "aws:sqs/queue:Queue",
     }
 )
 """The types of this program that carry tags; a test compares the list with pulumi-aws's own constructors."""
+REBUILT = {"snapshot": "what instances tell each other is worth seconds, and is read anew"}
+"""Tables, by the end of their names, that need no recovery, with the reason."""
 PUBLIC_ACCESS_BLOCK = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets")
 
 
@@ -82,7 +91,7 @@ def buckets_refuse_plain_http(resources: Sequence[Resource]) -> list[str]:
     tls_only = {
         policy.text("bucket")
         for policy in _of(resources, "aws:s3/bucketPolicy:BucketPolicy")
-        if any(_denies_plain_http(statement) for statement in _statements(policy.text("policy")))
+        if any(denies_plain_http(statement, "s3") for statement in statements(policy.text("policy")))
     }
     return [
         f"{bucket.name}: the bucket answers plain HTTP: add a BucketPolicy that denies aws:SecureTransport false"
@@ -92,23 +101,79 @@ def buckets_refuse_plain_http(resources: Sequence[Resource]) -> list[str]:
 
 
 def data_is_encrypted_with_our_key(resources: Sequence[Resource]) -> list[str]:
-    """Every bucket and table is encrypted with a KMS key of the stack."""
+    """Every bucket, table, queue and delivery stream is encrypted with a KMS key of the stack."""
     encrypted = {
         settings.text("bucket")
         for settings in _of(
             resources, "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration"
         )
-        if _find(settings.properties, "kmsMasterKeyId")
+        if find(settings.properties, "kmsMasterKeyId")
     }
     found = [
         f"{bucket.name}: the bucket is not encrypted with a KMS key: set kms_master_key_id"
         for bucket in _of(resources, "aws:s3/bucket:Bucket")
         if bucket.text("bucket") not in encrypted
     ]
-    return found + [
-        f"{table.name}: the table is not encrypted with a KMS key: set server_side_encryption.kms_key_arn"
+    for type_, what, setting, name in (
+        ("aws:dynamodb/table:Table", "table", "kmsKeyArn", "server_side_encryption.kms_key_arn"),
+        ("aws:sqs/queue:Queue", "queue", "kmsMasterKeyId", "kms_master_key_id"),
+        ("aws:kinesis/firehoseDeliveryStream:FirehoseDeliveryStream", "stream", "keyArn", "server_side_encryption"),
+    ):
+        found += [
+            f"{resource.name}: the {what} is not encrypted with a KMS key: set {name}"
+            for resource in _of(resources, type_)
+            if not find(resource.properties, setting)
+        ]
+    return found
+
+
+def tables_can_be_restored(resources: Sequence[Resource]) -> list[str]:
+    """Every table that holds what cannot be read anew has point-in-time recovery."""
+    return [
+        f"{table.name}: the table cannot be restored: enable point_in_time_recovery"
         for table in _of(resources, "aws:dynamodb/table:Table")
-        if not _find(table.properties, "kmsKeyArn")
+        if table.text("name").rsplit("-", 1)[-1] not in REBUILT
+        and find(table.properties.get("pointInTimeRecovery"), "enabled") is not True
+    ]
+
+
+def queues_refuse_plain_http(resources: Sequence[Resource]) -> list[str]:
+    """Every queue's policy denies requests without TLS."""
+    tls_only = {
+        policy.text("queueUrl")
+        for policy in _of(resources, "aws:sqs/queuePolicy:QueuePolicy")
+        if any(denies_plain_http(statement, "sqs") for statement in statements(policy.text("policy")))
+    }
+    return [
+        f"{queue.name}: the queue answers plain HTTP: add a QueuePolicy that denies aws:SecureTransport false"
+        for queue in _of(resources, "aws:sqs/queue:Queue")
+        if queue.text("url") not in tls_only
+    ]
+
+
+def failures_are_kept(resources: Sequence[Resource]) -> list[str]:
+    """What a queue's reader or an event's function could not do ends in a queue, and does not vanish."""
+    kept = {
+        str(find(config.properties, "destination"))
+        for config in _of(resources, "aws:lambda/functionEventInvokeConfig:FunctionEventInvokeConfig")
+    }
+    queues = list(_of(resources, "aws:sqs/queue:Queue"))
+    dead = {str(document(queue.text("redrivePolicy")).get("deadLetterTargetArn")) for queue in queues}
+    found = [
+        f"{queue.name}: what nobody could do is tried for ever: set a redrive_policy"
+        for queue in queues
+        if not queue.text("redrivePolicy") and queue.text("arn") not in dead | kept
+    ]
+    with_destination = {
+        config.text("functionName")
+        for config in _of(resources, "aws:lambda/functionEventInvokeConfig:FunctionEventInvokeConfig")
+        if find(config.properties, "onFailure")
+    }
+    return found + [
+        f"{target.name}: an event that the function could not handle is lost: give the function an on_failure "
+        "destination"
+        for target in _of(resources, "aws:cloudwatch/eventTarget:EventTarget")
+        if ":function:" in target.text("arn") and target.text("arn").split(":")[6] not in with_destination
     ]
 
 
@@ -137,20 +202,20 @@ def grants_are_scoped(resources: Sequence[Resource]) -> list[str]:
     """No role may do everything, nor anything on everything where AWS offers a scope."""
     found = []
     for policy in _of(resources, "aws:iam/rolePolicy:RolePolicy"):
-        for statement in _statements(policy.text("policy")):
+        for statement in statements(policy.text("policy")):
             if statement.get("Effect") != "Allow":
                 continue
-            actions = _list(statement.get("Action"))
+            actions = listed(statement.get("Action"))
             wild = [action for action in actions if action.endswith("*")]
             if wild or "NotAction" in statement:
                 found.append(f"{policy.name}: allows {', '.join(wild) or 'NotAction'}: name each action")
-            if "*" in _list(statement.get("Resource")):
+            if "*" in listed(statement.get("Resource")):
                 found += [
                     f"{policy.name}: allows {action} on every resource: name the resources"
                     for action in actions
                     if action not in UNSCOPED
                 ]
-                if "cloudwatch:PutMetricData" in actions and not _find(statement, "cloudwatch:namespace"):
+                if "cloudwatch:PutMetricData" in actions and not find(statement, "cloudwatch:namespace"):
                     found.append(
                         f"{policy.name}: allows cloudwatch:PutMetricData in every namespace: add the condition"
                     )
@@ -185,51 +250,15 @@ RULES: Mapping[str, Rule] = {
     "buckets-refuse-plain-http": buckets_refuse_plain_http,
     "data-is-encrypted-with-our-key": data_is_encrypted_with_our_key,
     "everything-is-tagged": everything_is_tagged,
+    "failures-are-kept": failures_are_kept,
     "fleets-are-bounded": fleets_are_bounded,
     "functions-are-called-by-version": functions_are_called_by_version,
     "grants-are-scoped": grants_are_scoped,
     "logs-end": logs_end,
+    "queues-refuse-plain-http": queues_refuse_plain_http,
+    "tables-can-be-restored": tables_can_be_restored,
 }
 
 
 def _of(resources: Sequence[Resource], type_: str) -> Iterator[Resource]:
     return (resource for resource in resources if resource.type == type_)
-
-
-def _statements(document: str) -> list[Mapping[str, object]]:
-    """The statements of a policy document; none when it is not known yet (a preview)."""
-    try:
-        found = json.loads(document).get("Statement", [])
-    except (ValueError, AttributeError):
-        return []
-    return [found] if isinstance(found, dict) else list(found)
-
-
-def _denies_plain_http(statement: Mapping[str, object]) -> bool:
-    return (
-        statement.get("Effect") == "Deny"
-        and statement.get("Principal") in ("*", {"AWS": "*"})
-        and _list(statement.get("Action")) == ["s3:*"]
-        and _find(statement.get("Condition"), "aws:SecureTransport") in ("false", False)
-    )
-
-
-def _list(value: object) -> list[str]:
-    """A policy document writes one item or a list of them."""
-    return [str(item) for item in _items(value)] if value is not None else []
-
-
-def _items(value: object) -> Sequence[object]:
-    """The members of a list, in any of its forms (the engine's are proxies), else the value alone."""
-    return value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
-
-
-def _find(value: object, key: str) -> object:
-    """The first value of `key` anywhere inside, else None."""
-    if isinstance(value, Mapping):
-        if key in value:
-            return value[key]
-        value = list(value.values())
-    if isinstance(value, str | int | float | None):
-        return None
-    return next((found for item in _items(value) if (found := _find(item, key)) is not None), None)

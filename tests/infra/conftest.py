@@ -15,10 +15,30 @@ from tests.infra.capture import ROOT, Program, Resource
 
 JWT = {"issuer": "https://login.example.com/tenant", "audience": ["inferlane", "inferlane-ops"]}
 TOPIC = "arn:aws:sns:us-east-1:000000000000:on-call"
+LIGHT = "models/moderation-light"
+"""Stands for the heavy model's package too: what is built of it does not matter here."""
+NOTIFY = {
+    "topic": TOPIC,
+    "webhooks": {"acme": {"url": "https://hooks.example.com/jobs", "secret_parameter": "/inferlane/webhooks/acme"}},
+}
+DATASETS = ["s3://reviews/in/{tenant}/", "s3://reviews-out/"]
+DATASET_KEY = "arn:aws:kms:us-east-1:000000000000:key/reviews"
+_MATURE: dict[str, object] = {"models.moderation-heavy.package": LIGHT}
 CASES: Mapping[str, tuple[str, dict[str, object]]] = {
     "local": ("local", {}),
     "growth": ("growth", {}),
     "prototype": ("prototype", {}),
+    "mature": ("mature", _MATURE),
+    "mature-plain": ("mature", {**_MATURE, "nightly": None, "capture": None}),
+    "mature-told": (
+        "mature",
+        {
+            **_MATURE,
+            "auth": "api_key",
+            "batch": {"notify": NOTIFY, "datasets": DATASETS, "dataset_keys": [DATASET_KEY]},
+            "alarms": {"topic": TOPIC},
+        },
+    ),
     "growth-jwt": ("growth", {"auth": "jwt", "jwt": JWT}),
     "growth-topic": ("growth", {"alarms": {"errors_percent": 2, "p99_ms": 2000, "topic": TOPIC}}),
     "local-again": ("local", {}),

@@ -23,7 +23,7 @@ def refused(changes: dict[str, object], *, stack: str = "growth", file: str = "g
     return error.value.lines
 
 
-@pytest.mark.parametrize("stack", ["local", "growth", "prototype"])
+@pytest.mark.parametrize("stack", ["local", "growth", "prototype", "mature"])
 def test_the_stack_files_are_valid(stack: str) -> None:
     """Each stack file parses."""
     assert parsed({}, stack=stack, file=stack).stack == stack

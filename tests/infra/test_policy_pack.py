@@ -56,7 +56,7 @@ def granting(action: str, resource: str = "*") -> Change:
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("stack", ["local", "growth", "prototype"])
+@pytest.mark.parametrize("stack", ["local", "growth", "prototype", "mature", "mature-plain", "mature-told"])
 def test_our_stacks_hold_every_rule(programs: dict[str, Program], stack: str, rule: str) -> None:
     """No rule has anything to say about a stack as it is."""
     assert RULES[rule](resources_of(programs[stack])) == []

@@ -16,7 +16,9 @@ from infra.policies.rules import TAGGABLE
 from tests.infra.capture import Program
 from tests.infra.conftest import named, of_type, one
 
-STACKS = ("local", "growth", "prototype")
+STACKS = ("local", "growth", "prototype", "mature")
+ALL = (*STACKS, "mature-plain", "mature-told")
+"""With the cases of a stack that has more or less."""
 
 
 def nulls(value: Any, path: str = "") -> list[str]:
@@ -31,7 +33,7 @@ def nulls(value: Any, path: str = "") -> list[str]:
     return []
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", ALL)
 def test_no_value_is_missing(programs: dict[str, Program], stack: str) -> None:
     """Every input and export has a value: no output is used that its resource does not have."""
     program = programs[stack]
@@ -40,7 +42,7 @@ def test_no_value_is_missing(programs: dict[str, Program], stack: str) -> None:
     assert found + nulls(program["exports"], "exports") == []
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", ALL)
 def test_every_resource_has_an_address_of_its_own(programs: dict[str, Program], stack: str) -> None:
     """No two resources share a URN, and each belongs to one of our components."""
     resources = programs[stack]["resources"]
@@ -122,7 +124,7 @@ def test_a_changed_model_reaches_its_endpoint(programs: dict[str, Program]) -> N
 @pytest.mark.filterwarnings(
     "ignore:.*has been deprecated in favor of:DeprecationWarning"
 )  # pulumi-aws's own modules, on import
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", ALL)
 def test_whatever_can_carry_tags_does(programs: dict[str, Program], stack: str) -> None:
     """Each resource whose class takes tags has project, stack, component and the stack file's own tags."""
     for resource in programs[stack]["resources"]:
@@ -133,7 +135,7 @@ def test_whatever_can_carry_tags_does(programs: dict[str, Program], stack: str) 
             continue
         assert resource["type"] in TAGGABLE, "the policy pack must know this type"
         tags = resource["inputs"]["tags"]
-        assert (tags["project"], tags["stack"], tags["team"]) == ("inferlane", stack, "ml")
+        assert (tags["project"], tags["stack"], tags["team"]) == ("inferlane", programs[stack]["stack"], "ml")
         assert tags["component"]
 
 
@@ -145,6 +147,9 @@ def test_data_is_protected_unless_the_stack_says_otherwise(programs: dict[str, P
             resource["type"].rsplit(":", 1)[1] for resource in programs[stack]["resources"] if resource["protect"]
         }
         assert protected == (data if kept else set())
+    for table in ("job-store-jobs", "job-store-runs"):
+        assert one(programs["mature"], table)["protect"]
+        assert named(programs["mature"], table)["deletionProtectionEnabled"] is True
     assert not one(programs["prototype"], "snapshot-table")["protect"], "a snapshot is worth seconds"
     assert named(programs["prototype"], "key-auth-keys")["deletionProtectionEnabled"] is True
     assert one(programs["local"], "inferlane-local-artifacts")["inputs"]["forceDestroy"] is True
@@ -159,7 +164,7 @@ def test_what_the_stack_gives_out(programs: dict[str, Program], stack: str) -> N
     assert exports["policy"] == {"application": "app1", "environment": "env1", "profile": "pro1"}
     assert exports["functions"]["route"] == f"inferlane-{stack}-route"
     assert exports["functions"]["validate"] == f"inferlane-{stack}-validate"
-    assert exports.get("keys_table") == (None if stack == "growth" else f"inferlane-{stack}-keys")
+    assert exports.get("keys_table") == (None if stack in {"growth", "mature"} else f"inferlane-{stack}-keys")
 
 
 def test_the_function_carries_the_topology_that_is_exported(programs: dict[str, Program]) -> None:
@@ -198,7 +203,7 @@ def test_the_prototype_runs_nothing_of_its_own(programs: dict[str, Program]) -> 
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_logs_end(programs: dict[str, Program], stack: str) -> None:
-    """Each function, each endpoint and the gateway has a log group with the stack's retention."""
+    """Each function, endpoint and delivery stream, and the gateway, has a log group with the stack's retention."""
     program = programs[stack]
     groups = {
         resource["inputs"]["name"]: resource["inputs"]["retentionInDays"] for resource in of_type(program, "LogGroup")
@@ -206,11 +211,12 @@ def test_logs_end(programs: dict[str, Program], stack: str) -> None:
     writers = {
         *(f"/aws/lambda/{resource['inputs']['name']}" for resource in of_type(program, "Function")),
         *(f"/aws/sagemaker/Endpoints/{resource['inputs']['name']}" for resource in of_type(program, "Endpoint")),
+        *(f"/aws/kinesisfirehose/{each['inputs']['name']}" for each in of_type(program, "FirehoseDeliveryStream")),
         f"/aws/vendedlogs/apigateway/inferlane-{stack}",
     }
 
     assert groups.keys() == writers
-    assert set(groups.values()) == {{"local": 1, "growth": 90, "prototype": 14}[stack]}
+    assert set(groups.values()) == {{"local": 1, "growth": 90, "prototype": 14, "mature": 90}[stack]}
 
 
 def test_access_logs_tell_no_secrets() -> None:

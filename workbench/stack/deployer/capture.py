@@ -26,6 +26,9 @@ from workbench.stack.deployer.values import Unknown, mapping
 ACCOUNT = "000000000000"
 _SAMPLES: Mapping[str, object] = {"integer": 1, "long": 1, "float": 1.0, "double": 1.0, "boolean": True, "blob": b"x"}
 
+_PAPER_ID = "00000000-0000-0000-0000-000000000000"
+"""As long as the longest that AWS asks for."""
+
 
 @dataclass
 class PaperCloud:
@@ -91,7 +94,7 @@ def _invalid(goal: Goal, row: Row, cloud: PaperCloud) -> list[str]:
     inputs = dict(goal.inputs)
     if row.auto_name and inputs.get(row.auto_name) is None:
         inputs[row.auto_name] = f"{goal.name}-captured"
-    instance = Instance(goal.type, goal.name, cloud, inputs, id="captured")
+    instance = Instance(goal.type, goal.name, cloud, inputs, id=_PAPER_ID)
     found = []
     for service, operation, parameters in RowHandler(row).requests(instance):
         shape = cloud.shape(service, operation)

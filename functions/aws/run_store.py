@@ -66,7 +66,7 @@ class DynamoRuns:
                 break
             asked["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
         runs = map(decode, read_items(self._client, self._table, keys))
-        return tuple(sorted((run for run in runs if run.state is not RunState.SETTLED), key=lambda run: run.opened_at))
+        return tuple(run for run in runs if run.state is not RunState.SETTLED)
 
     def add_part(self, name: str, part: Part) -> bool:
         """Add to a gathering run (see `batch_ports.RunStore`)."""

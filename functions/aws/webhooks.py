@@ -1,7 +1,7 @@
 """Tenants' servers as `Webhooks`: one POST over verified TLS, within 5 s, never followed elsewhere.
 
 Who answers is not trusted: an answer is read to a few kilobytes at most, and nothing of it but its status is used.
-Certificates are checked against the machine's store, to which `SSL_CERT_FILE` adds an authority of one's own.
+Certificates are checked against the machine's store; `SSL_CERT_FILE` names another, with an authority of one's own.
 """
 
 from __future__ import annotations

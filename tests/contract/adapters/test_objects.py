@@ -15,13 +15,18 @@ from functions.batch_ports import BusyError, Objects, UnavailableError
 from tests.contract.adapters.batch_tables import client_of, hasty_client_of
 from tests.contract.adapters.stub import Reply, Stub, unused_url
 from tests.contract.adapters.test_snapshot_store import _credentials
+from tests.unit.batch.fakes import FakeObjects
+from tests.unit.batch.weather import Weather
 
 __all__ = ["_credentials"]
 BUCKET = "inferlane-test-data"
 
 
-@pytest.fixture(params=["s3"])
-def objects() -> Iterator[Objects]:
+@pytest.fixture(params=["fake", "s3"])
+def objects(request: pytest.FixtureRequest) -> Iterator[Objects]:
+    if request.param == "fake":
+        yield FakeObjects(Weather())
+        return
     with mock_aws():
         client = client_of("s3")
         client.create_bucket(Bucket=BUCKET)
@@ -76,9 +81,9 @@ def test_listings_go_on_over_pages(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "continuation-token=t" in stub.received[1].path
 
 
-def test_a_link_reads_one_object_for_a_while(objects: Objects) -> None:
-    """Signature version 4, of the bucket's host, with the time it was made and how long it works."""
-    parts = urlsplit(objects.link("batch/results/x", 900))
+def test_a_link_reads_one_object_for_a_while() -> None:
+    """Signature version 4, with the time it was made and how long it works."""
+    parts = urlsplit(S3Objects(client_of("s3"), BUCKET).link("batch/results/x", 900))
     query = parse_qs(parts.query)
     assert parts.scheme == "https"
     assert "/batch/results/x" in parts.path

@@ -79,7 +79,9 @@ class Gateway:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if is_sagemaker(scope):
             await self._forward(scope, receive, send)
-        elif (api := api_of(scope)) is not None:
+            return
+        scope = _as_over_tls(scope)
+        if (api := api_of(scope)) is not None:
             async with self._environments[api].lease():
                 await self._inner(scope, receive, send)
         else:
@@ -132,6 +134,17 @@ class Gateway:
         """Drop the connections to the emulator."""
         if self._session is not None:
             await self._session.close()
+
+
+def _as_over_tls(scope: Scope) -> Scope:
+    """The request as AWS's edge would pass it on: this loopback port stands for `https://`, and is nobody else's.
+
+    Policies that refuse plain HTTP (`aws:SecureTransport`) are enforced for queues; without this they would refuse all.
+    """
+    if scope["type"] != "http":
+        return scope
+    kept = [(name, value) for name, value in scope["headers"] if name.lower() != b"x-forwarded-proto"]
+    return {**scope, "headers": [*kept, (b"x-forwarded-proto", b"https")]}
 
 
 async def _read_body(receive: Receive) -> bytes:

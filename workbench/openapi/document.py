@@ -21,19 +21,22 @@ from functions.core.patterns import PathPattern
 from functions.core.policy import MAX_DEADLINE_MS, Route
 from functions.core.policy_parser import BUILT_IN_ROUTE
 from functions.router import HEALTH_PATH, LANES_PATH
-from workbench.openapi import schemas
-from workbench.openapi.headers import WISHES, answer_headers
+from workbench.openapi import jobs, schemas
+from workbench.openapi.headers import WISHES, answer_headers, deferred_headers
 
-VERSION: Final = "1.0.0"
+VERSION: Final = "1.1.0"
 """Of the contract: a field more raises the second number, a broken promise the first."""
 _SHED: Final = {
-    400: "A wish in the headers is malformed, or the body names no model where the path asks for one.",
+    400: "A wish in the headers is malformed, the body names no model where the path asks for one, or there is no body "
+    "for a job.",
     401: "The call carries no identity that the gateway could prove.",
     403: "The identity may not call this stack.",
     404: "No route has this path, or no model has this name.",
     413: "The body is larger than every lane that could serve the request accepts; the detail names the limit.",
+    422: "The `Idempotency-Key` was used before, for another request that became a job.",
     429: "No lane can take the request now; `Retry-After` says when to come back.",
-    503: "No lane is available, or there is no policy yet that could decide.",
+    503: "No lane is available, there is no policy yet that could decide, or a job could not be accepted. In the last "
+    "case nothing is promised; should a job exist all the same, its `Idempotency-Key` finds it.",
 }
 """What the router answers before any lane is tried."""
 _FAULTS: Final = {
@@ -51,6 +54,7 @@ def document(routes: Iterable[Route] = ()) -> dict[str, Any]:
     paths: dict[str, Any] = {
         HEALTH_PATH: {"get": _health()},
         LANES_PATH: {"get": _lanes()},
+        **jobs.paths(),
     }
     for route in (BUILT_IN_ROUTE, *routes):
         template, names = _template(route.pattern)
@@ -75,10 +79,11 @@ def document(routes: Iterable[Route] = ()) -> dict[str, Any]:
         "security": [{"api_key": []}, {"jwt": []}, {"iam": []}],
         "tags": [
             {"name": "inference", "description": "Requests to a model."},
+            {"name": "jobs", "description": "What may wait, in stacks with a batch lane."},
             {"name": "operation", "description": "What the router is and believes."},
         ],
         "paths": paths,
-        "components": {"schemas": schemas.SCHEMAS, "securitySchemes": _SECURITY},
+        "components": {"schemas": {**schemas.SCHEMAS, **jobs.SCHEMAS}, "securitySchemes": _SECURITY},
     }
 
 
@@ -147,6 +152,7 @@ def _invocation_answers() -> dict[str, Any]:
             "headers": answer_headers(served=True),
             "content": opaque,
         },
+        "202": jobs.accepted(deferred_headers()),
         "4XX": {
             "description": "The model's container refused the request: its own status, body and (where it can be told) "
             "content type. Never tried again on another lane.",
@@ -249,7 +255,8 @@ _DESCRIPTION: Final = (
     "One door to every lane a model has. A request says what it wants in headers; who it comes from is what the "
     "gateway proved, and decides what of that is granted. Each answer names the lane, the rule and the policy that "
     "led there. Errors are problem documents (RFC 9457). Any other method on these paths is 405 with `Allow`, and any "
-    "other path 404, both as problem documents. A policy's routes add paths that behave as invocations do."
+    "other path 404, both as problem documents. A policy's routes add paths that behave as invocations do. What may "
+    "wait becomes a job: 202, and the answer is fetched later by the tenant that asked, and by no other."
 )
 _INVOCATION: Final = (
     "The body's bytes go to the model untouched; its bytes and content type come back. All request headers named here "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from functions.core.policy import MAX_DEADLINE_MS
@@ -26,17 +27,19 @@ WISHES: Final = [
     _wish(
         DEADLINE_HEADER,
         {"type": "integer", "minimum": 1, "maximum": 999_999_999_999},
-        f"Milliseconds the caller can wait. Cut to {MAX_DEADLINE_MS}; the policy's default if not said.",
+        f"Milliseconds the caller can wait. Cut to {MAX_DEADLINE_MS} for one who waits, the policy's default if not "
+        "said; for a job it can only shorten what the policy grants.",
     ),
     _wish(
         PREFER_HEADER,
         {"type": "string", "examples": ["respond-async"]},
-        "RFC 7240. `respond-async` asks for an answer later; it is ignored where no lane can do that.",
+        "RFC 7240. `respond-async` asks for an answer later (202 and a job); it is ignored where no lane can do that.",
     ),
     _wish(
         IDEMPOTENCY_HEADER,
         {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
-        "Names the request: a repetition is treated like the first try, and falls into the same share of a split.",
+        "Names the request: a repetition is treated like the first try, falls into the same share of a split, and "
+        "finds the same job.",
     ),
 ]
 """Parameters of every invocation."""
@@ -55,10 +58,29 @@ _SERVED: Final = {
         "What the attempts cost, estimated; absent where a price is not known.",
     ),
 }
+_PROMISED: Final = {
+    "Location": ({"type": "string", "pattern": "^/v1/jobs/[0-9a-f]{32}$"}, "Where to ask for the job."),
+}
+_APPLIED: Final = {
+    "Preference-Applied": ({"const": "respond-async"}, "RFC 7240: there where the caller preferred it."),
+}
 _RETRY: Final = {"Retry-After": ({"type": "integer", "minimum": 0}, "Seconds until another try may succeed.")}
 
 
 def answer_headers(*, served: bool, retry_after: bool = False) -> dict[str, Any]:
     """Header objects of an answer: by a lane, or without one."""
-    found = {**_ALWAYS, **_DECIDED, **(_SERVED if served else {}), **(_RETRY if retry_after else {})}
+    return _objects({**_ALWAYS, **_DECIDED, **(_SERVED if served else {}), **(_RETRY if retry_after else {})})
+
+
+def deferred_headers() -> dict[str, Any]:
+    """Header objects that a request's answer has besides a job's, when it became one."""
+    return _objects({**_DECIDED, **_APPLIED})
+
+
+def job_headers(*, accepted: bool = False, retry_after: bool = False) -> dict[str, Any]:
+    """Header objects of an answer about a job."""
+    return _objects({**_ALWAYS, **(_PROMISED if accepted else {}), **(_RETRY if retry_after else {})})
+
+
+def _objects(found: Mapping[str, tuple[dict[str, Any], str]]) -> dict[str, Any]:
     return {name: {"schema": schema, "description": words} for name, (schema, words) in found.items()}

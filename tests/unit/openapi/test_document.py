@@ -48,6 +48,9 @@ def test_a_policys_routes_become_paths() -> None:
     assert list(paths) == [
         "/healthz",
         "/v1/lanes",
+        "/v1/jobs",
+        "/v1/jobs/{id}",
+        "/v1/models/{model}/batches",
         "/v1/models/{model}/invocations",
         "/realtime/chat",
         "/v1/chat/completions",

@@ -18,7 +18,10 @@ assert callable(module.handler)
 """
 
 
-@pytest.mark.parametrize("name", ["route", "jobs", "authorize", "validate"])
+FUNCTIONS = ["route", "jobs", "authorize", "validate", "collect", "settle", "promote", "audit", "notify"]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_importing_a_handler_needs_no_environment_and_no_aws_library(name: str) -> None:
     """In a fresh interpreter with an empty environment."""
     done = subprocess.run(

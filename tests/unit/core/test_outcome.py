@@ -7,7 +7,7 @@ import json
 import pytest
 
 from functions.core.outcome import FINAL, RAN, Failure, Kind, classify_container_error, failure_of
-from functions.core.pricing import busy_cost_usd, counterfactual_usd
+from functions.core.pricing import busy_cost_usd, counterfactual_usd, record_cost_usd
 from functions.core.problem import Problem
 from functions.core.receipt import Attempt
 from tests.unit.core.builders import BATCH, DEDICATED, MODEL, SERVERLESS, topology
@@ -151,3 +151,15 @@ def test_without_a_price_serverless_has_no_cost_either() -> None:
     lanes = topology(dedicated=DEDICATED, serverless={**SERVERLESS, "usd_per_s": None}).sync_lanes(MODEL)
     assert busy_cost_usd(lanes["serverless"], 1) is None
     assert counterfactual_usd(lanes, None, 3600) == {"dedicated": pytest.approx(1.408 / 4), "serverless": None}
+
+
+def test_a_records_share_of_a_transform_job_is_what_its_instances_billed() -> None:
+    """From start to end, start-up included, on every instance; equal shares; unknown without a price."""
+    lane = topology(batch={**BATCH, "instance_count": 2, "model_name": "m"}).batch_lane(MODEL)
+    assert lane is not None
+    assert record_cost_usd(lane, 1800.0, 100) == pytest.approx(0.204 * 2 * 0.5 / 100)
+    assert record_cost_usd(lane, 3600.0, 0) == pytest.approx(0.204 * 2)
+    assert record_cost_usd(lane, 3600.0, 1) == pytest.approx(0.204 * 2)
+    free = topology(batch={**BATCH, "model_name": "m", "usd_per_instance_hour": None}).batch_lane(MODEL)
+    assert free is not None
+    assert record_cost_usd(free, 1800.0, 100) is None

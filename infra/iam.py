@@ -6,6 +6,7 @@ is written out where it is used, with the reason AWS offers no scope.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -27,10 +28,14 @@ class Allow:
 
 
 def policy(statements: Sequence[Allow]) -> pulumi.Output[str]:
-    """The policy document of a role, as JSON."""
-    return pulumi.Output.json_dumps(
-        {"Version": "2012-10-17", "Statement": [_statement(statement) for statement in statements]}, sort_keys=True
-    )
+    """The policy document of a role, as JSON; what several statements say alike is said once."""
+    said: pulumi.Output[list[dict[str, object]]] = pulumi.Output.from_input([_statement(each) for each in statements])
+    return said.apply(_document)
+
+
+def _document(statements: list[dict[str, object]]) -> str:
+    once = [each for index, each in enumerate(statements) if each not in statements[:index]]
+    return json.dumps({"Version": "2012-10-17", "Statement": once}, sort_keys=True)
 
 
 def trust(service: str) -> str:

@@ -58,7 +58,7 @@ class BatchAlarms(pulumi.ComponentResource):
 def _queues(args: BatchAlarmsArgs) -> list[Alarm]:
     dead = [
         Alarm(
-            name=f"{what}-dead",
+            name=f"{what}-dead-letters",
             says=f"There is something in a dead-letter queue: what was to be done for {what} was tried and left",
             measured=_queue(queue, "ApproximateNumberOfMessagesVisible"),
             line=0,

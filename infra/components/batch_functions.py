@@ -30,8 +30,6 @@ from infra.config import StackConfig
 
 Name = Literal["collect", "settle", "promote", "audit"]
 
-TICK_S = 60
-"""EventBridge Scheduler knows no shorter rate."""
 MEMORY_MB = 1024
 """A run's index and outputs are worked on a file at a time; with 1024 MB comes more than half a core."""
 SETTLE_TIMEOUT_S = 900
@@ -225,6 +223,7 @@ class BatchFunctions(pulumi.ComponentResource):
 
     def _by_the_clock(self) -> None:
         turns: tuple[tuple[Name, str, str], ...] = (
+            # Scheduler knows no shorter rate; the plan counts with it (`functions/core`).
             ("collect", "rate(1 minute)", "Gathers jobs that wait"),
             ("audit", "rate(1 hour)", "Counts jobs"),
         )

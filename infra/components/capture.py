@@ -29,6 +29,7 @@ class CaptureArgs:
     """Where captures go, and how long they are gathered."""
 
     stack: str
+    region: str
     config: CaptureConfig
     timezone: str
     data: DataBucket
@@ -58,7 +59,9 @@ class Capture(pulumi.ComponentResource):
             f"{name}-role",
             name=stream_name,
             description=f"Firehose stream {stream_name}",
-            assume_role_policy=iam.trust("firehose.amazonaws.com"),
+            assume_role_policy=iam.trust_for(
+                "firehose.amazonaws.com", iam.ours("firehose", args.region, f"deliverystream/{stream_name}")
+            ),
             tags=args.tags,
             opts=here,
         )

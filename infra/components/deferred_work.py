@@ -129,6 +129,7 @@ class DeferredWork(pulumi.ComponentResource):
             "capture",
             CaptureArgs(
                 stack=config.stack,
+                region=config.region,
                 config=config.capture,
                 timezone=self._args.timezone,
                 data=self._args.data,

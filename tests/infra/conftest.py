@@ -68,8 +68,9 @@ def config_values(stack: str, changes: Mapping[str, object] = {}) -> dict[str, A
 def programs() -> dict[str, Program]:
     """What the program asks for in each case."""
     cases = [
-        {"stack": stack, "set": {f"inferlane:{key}": value for key, value in config_values(stack, changes).items()}}
+        {"stack": stack, "set": {f"inferlane:{key}": config_values(stack, changes).get(key) for key in keys}}
         for stack, changes in CASES.values()
+        for keys in [{**config_values(stack), **config_values(stack, changes)}]
     ]
     run = subprocess.run(
         [sys.executable, "-m", "tests.infra.capture"],

@@ -98,13 +98,39 @@ def test_our_stacks_hold_every_rule(programs: dict[str, Program], stack: str, ru
         ("grants-are-scoped", "route-grants", granting("*"), "allows *: name each action"),
         ("grants-are-scoped", "route-grants", granting("s3:GetObject"), "allows s3:GetObject on every resource"),
         ("grants-are-scoped", "route-grants", granting("cloudwatch:PutMetricData"), "in every namespace"),
+        (
+            "data-is-encrypted-with-our-key",
+            "work",
+            lambda p: p.pop("kmsMasterKeyId"),
+            "work: the queue is not encrypted",
+        ),
+        (
+            "data-is-encrypted-with-our-key",
+            "capture-stream",
+            lambda p: p.pop("serverSideEncryption"),
+            "the stream is not encrypted",
+        ),
+        ("queues-refuse-plain-http", "work-tls-only", lambda p: p.update(policy="{}"), "work: the queue answers"),
+        (
+            "tables-can-be-restored",
+            "job-store-jobs",
+            lambda p: p.update(pointInTimeRecovery={"enabled": False}),
+            "job-store-jobs: the table cannot be restored",
+        ),
+        ("failures-are-kept", "notices", lambda p: p.pop("redrivePolicy"), "notices: what nobody could do is tried"),
+        (
+            "failures-are-kept",
+            "settle-async",
+            lambda p: p.pop("destinationConfig"),
+            "settle-target: an event that the function could not handle is lost",
+        ),
     ],
 )
 def test_a_rule_finds_what_it_is_for(
     programs: dict[str, Program], rule: str, name: str, change: Change, line: str
 ) -> None:
     """One property out of order: that rule says so, naming the resource, and no other rule does."""
-    resources = altered(resources_of(programs["local"]), name, change)
+    resources = altered(resources_of(programs["mature-told"]), name, change)
     found = {other: RULES[other](resources) for other in RULES}
 
     assert any(line in said for said in found.pop(rule))
@@ -118,11 +144,13 @@ def test_a_rule_finds_what_it_is_for(
         ("buckets-refuse-plain-http", "storage-tls-only"),
         ("data-is-encrypted-with-our-key", "storage-encryption"),
         ("functions-are-called-by-version", "route-live"),
+        ("queues-refuse-plain-http", "promote-dead-tls-only"),
+        ("failures-are-kept", "settle-async"),
     ],
 )
 def test_a_rule_misses_what_is_not_there(programs: dict[str, Program], rule: str, name: str) -> None:
     """Leaving the guarding resource out is found as well."""
-    assert RULES[rule](without(resources_of(programs["local"]), name))
+    assert RULES[rule](without(resources_of(programs["mature-told"]), name))
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ from typing import Any
 
 import aiohttp
 
+from workbench.stack.batch_permissions import permit_batches
 from workbench.stack.environments import Environments
 from workbench.stack.sdk_tasks import Answer, offer_sagemaker
 from workbench.stack.service_events import admit_services
@@ -182,6 +183,7 @@ async def _serve(fd: int, sagemaker: str) -> None:
 
     gateway = Gateway(admit_services(ministack), sagemaker)
     offer_sagemaker(gateway.control)
+    permit_batches()
     config = Config()
     config.bind = [f"fd://{fd}"]
     config.keep_alive_timeout = 75

@@ -112,7 +112,9 @@ _WORDS: Final = {
 _NO_JOB: Final = "None of the caller's jobs has this id; the same for another tenant's as for one that never was."
 _NO_JOBS: Final = "This stack runs no deferred work."
 _NO_LANE: Final = "No model has this name, or it has no batch lane."
-_BY_GATEWAY: Final = (401, 403, 413, 429, 500, 503, 504)
+_ALWAYS: Final = (401, 403, 413, 429, 500, 503, 504)
+_BY_GATEWAY: Final = (*_ALWAYS, 404)
+"""In the gateway's own form as well; 404 for a path that it makes nothing of."""
 
 
 def paths() -> dict[str, Any]:
@@ -193,7 +195,7 @@ def _answer(words: str, schema: str, *, retry_after: bool = False) -> dict[str, 
 def _problems(*statuses: int, unknown: str = _NO_JOB) -> dict[str, Any]:
     """Problems that this call can end with, besides those that every one can; `unknown` is what its 404 means."""
     answers: dict[str, Any] = {}
-    for status in sorted({*statuses, *_BY_GATEWAY}):
+    for status in sorted({*statuses, *_ALWAYS}):
         content = {problem.CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
         if status in _BY_GATEWAY:
             content["application/json"] = {"schema": {"$ref": "#/components/schemas/GatewayRefusal"}}

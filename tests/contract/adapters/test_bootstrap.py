@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 from contextlib import redirect_stdout
@@ -9,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from functions.bootstrap import authorize_parts, read_topology, route_parts
+from functions.batch_settings import jobs_environment, read_jobs
+from functions.bootstrap import authorize_parts, jobs_parts, read_topology, route_parts
 from functions.core.topology import TopologyError
+from functions.handlers.jobs import respond as show
 from functions.handlers.route import respond
 from functions.settings import (
     SettingsError,
@@ -21,7 +24,7 @@ from functions.settings import (
 )
 from tests.contract.adapters.stub import Reply, Stub
 from tests.contract.adapters.test_policies import SESSION, configuration, document
-from tests.unit.core.builders import topology_document
+from tests.unit.core.builders import BATCH, DEDICATED, MODEL, PATH, topology_document
 from tests.unit.handlers.events import event
 from tests.unit.handlers.fakes import FakeContext
 
@@ -121,3 +124,83 @@ def test_the_authorizer_is_wired_without_a_call() -> None:
         (seen,) = stub.received
     assert seen.headers["x-amz-target"] == "DynamoDB_20120810.GetItem"
     assert json.loads(seen.body) == {"TableName": "keys", "Key": {"key_hash": {"S": "hash"}}, "ConsistentRead": True}
+
+
+def lambdas(url: str, folder: Path) -> dict[str, str]:
+    """What Lambda itself puts into a function's environment, and where AWS is."""
+    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+    return {"LAMBDA_TASK_ROOT": str(folder), "AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL": url, **keys}
+
+
+def test_a_deferred_request_goes_all_the_way(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Policy, decision, message, record, 202: in this order, and without an SDK."""
+    lanes = {"dedicated": DEDICATED, "batch": BATCH}
+    (tmp_path / "topology.json").write_text(json.dumps(topology_document(**lanes)))
+    written = {
+        "INFERLANE_SNAPSHOT_TABLE": "",
+        "INFERLANE_JOBS_TABLE": "jobs",
+        "INFERLANE_WORK_QUEUE": "http://sqs.test/1/work",
+        "INFERLANE_DATA_BUCKET": "data",
+    }
+    script = [SESSION, configuration(document("7")), Reply(500, b"{}"), Reply(200, b"{}")]
+    with Stub(*script) as stub, redirect_stdout(io.StringIO()) as out:
+        use(monkeypatch, stub.url)
+        parts = route_parts(read_router({**environment, **written, **lambdas(stub.url, tmp_path)}))
+
+        response = respond(event(headers={"prefer": "respond-async"}), FakeContext(), parts)
+        targets = [seen.headers.get("x-amz-target") for seen in stub.received][3:]
+    assert response["statusCode"] == 202
+    assert targets == ["AmazonSQS.SendMessage", "DynamoDB_20120810.PutItem"]
+    message = json.loads(json.loads(stub.received[3].body)["MessageBody"])
+    job = json.loads(str(response["body"]))["id"]
+    assert (message["id"], message["tenant"], message["model"]) == (job, "demo", MODEL)
+    assert json.loads(stub.received[4].body)["Item"]["id"] == {"S": job}
+    assert len(job) == 32
+    (line,) = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert line["JobsAccepted"] == 1
+
+
+def test_a_captured_request_goes_all_the_way(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The model's answer first, then one record to the stream, redacted; the answer goes out either way."""
+    capture = {"share": "100%", "redact": ["/text"]}
+    routes = [{"path": PATH, "model": MODEL, "capture": capture}]
+    verdict = Reply(200, b'{"label":"ok"}', {"content-type": "application/json"})
+    script = [SESSION, configuration(document("7", routes=routes)), Reply(500, b"{}"), verdict, Reply(200, b"{}")]
+    written = {"INFERLANE_SNAPSHOT_TABLE": "", "INFERLANE_CAPTURE_STREAM": "captures"}
+    with Stub(*script) as stub, redirect_stdout(io.StringIO()) as out:
+        use(monkeypatch, stub.url)
+        parts = route_parts(read_router({**environment, **written, **lambdas(stub.url, tmp_path)}))
+        assert respond(event(), FakeContext(), parts)["body"] == '{"label":"ok"}'
+        put = stub.received[-1]
+    assert put.headers["x-amz-target"] == "Firehose_20150804.PutRecord"
+    line = json.loads(base64.b64decode(json.loads(put.body)["Record"]["Data"]))
+    assert (line["input"]["body"], line["output"]["body"]) == ('{"text":null}', '{"label":"ok"}')
+    assert json.loads(out.getvalue())["CaptureFailures"] == 0
+
+
+def test_the_jobs_function_is_wired(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Policy from AppConfig, a record from DynamoDB; whose it is comes from the policy."""
+    (tmp_path / "topology.json").write_text(json.dumps(topology_document()))
+    written = jobs_environment(
+        stack="test",
+        policy_application="app",
+        policy_environment="env",
+        policy_profile="policy",
+        jobs_table="jobs",
+        runs_table="runs",
+        work_queue="http://sqs.test/1/work",
+        data_bucket="data",
+    )
+    nothing = Reply(200, b'{"Responses":{},"UnprocessedKeys":{}}', {"content-type": "application/x-amz-json-1.0"})
+    with Stub(SESSION, configuration(document("7")), nothing) as stub:
+        use(monkeypatch, stub.url)
+        parts = jobs_parts(read_jobs({**written, **lambdas(stub.url, tmp_path)}))
+        response = show(event(f"/v1/jobs/{'0' * 32}", "GET", body=None), FakeContext(), parts)
+        asked = [seen.body for seen in stub.received if b"jobs" in seen.body]
+    assert response["statusCode"] == 404
+    (body,) = asked
+    assert b'"demo"' in body

@@ -1,8 +1,8 @@
-"""Environments of the SDKs' own, so that each runs with the versions it wants: `build/conformance/v2` and `v3`.
+"""Environments of SDKs and orchestrators, so that each runs with the versions it wants: `build/conformance/NAME`.
 
 `python -m tests.conformance.environments` installs what is missing and says so in a line each; the constraints beside
-this file pin all that comes with an SDK. What cannot be installed is no failure here: the tests that need it say why
-they are skipped.
+this file pin all that comes with one. What cannot be installed is no failure here: the tests that need it say why they
+are skipped.
 """
 
 from __future__ import annotations
@@ -106,11 +106,17 @@ ENVIRONMENTS: Mapping[str, Environment] = {
     "v2": Environment("v2", "sagemaker==2.257.7", "0.3 GB"),
     "v3": Environment("v3", "sagemaker==3.27.0", "1 GB"),
 }
+"""The `sagemaker` SDKs."""
+ORCHESTRATORS: Mapping[str, Environment] = {
+    "airflow": Environment("airflow", "apache-airflow-task-sdk==1.3.2", "0.3 GB"),
+    "kfp": Environment("kfp", "kfp[kubernetes]==2.17.3", "0.1 GB"),
+}
+"""What the examples in docs/orchestrators run under."""
 
 
 def main() -> None:
-    """Install both."""
-    for environment in ENVIRONMENTS.values():
+    """Install all of them."""
+    for environment in (*ENVIRONMENTS.values(), *ORCHESTRATORS.values()):
         environment.install(lambda line: print(f"conformance: {line}", flush=True))
 
 

@@ -24,6 +24,8 @@ class FrontDoor:
     """How the first, second, … job ends; those beyond are done."""
     failures: list[int] = field(default_factory=list)
     """Statuses that the next calls are answered with, whatever they ask."""
+    refused: str | None = None
+    """A text; what is asked with it in the body is answered with 403."""
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     calls: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
     """Method, path and headers, lower-case."""
@@ -36,6 +38,8 @@ class FrontDoor:
         if self.failures:
             status = self.failures.pop(0)
             return status, {"title": "as told", "status": status, "detail": "as told"}, {"Retry-After": "2"}
+        if self.refused is not None and self.refused in body.decode():
+            return 403, {"title": "Forbidden", "detail": "as told"}, {}
         if headers.get("x-api-key") != KEY:
             return 403, {"title": "Forbidden", "detail": "who are you"}, {}
         if method == "POST":

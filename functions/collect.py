@@ -1,61 +1,31 @@
 """The use case of the `collect` function: every minute, runs move on and the queue is drained into new ones.
 
 First the runs, since deadlines near: those that should have ended are looked at (an event may be lost), those that can
-start do, and out of those that must wait is taken what would come too late. Then the queue, heap after heap, as long as
-time is left; then the runs once more, for what the heaps brought.
+start do, and out of those that must wait is taken what would come too late. Then the queue (`intake`); then the runs
+once more, for what the queue brought.
 
-A message is deleted once somebody else answers for its job, never before. What a service refuses is put off to the next
-turn, and does not keep the others waiting. A lease lets one collector work at a time, to no more end than thrift:
-every change is conditional.
+What a service refuses is put off to the next turn, and does not keep the others waiting. A lease lets one collector
+work at a time, to no more end than thrift: every change is conditional.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from functions.batch_ports import BatchError, BatchPorts, BusyError, Count, Received
-from functions.core.batch_plan import (
-    abandoned,
-    in_time,
-    overdue,
-    takes_more,
-    too_late_before,
-    wants_start,
-)
-from functions.core.job import Dataset, Job, JobError, JobKey, JobState, Work, keyed_id
-from functions.core.run import Group, Run, RunState
-from functions.core.shards import Record, as_line, group_of, heaps
+from functions.batch_ports import BatchError, BatchPorts, BusyError
+from functions.core.batch_plan import abandoned, overdue, too_late_before, wants_start
+from functions.core.run import Run, RunState
 from functions.core.topology import BatchLane, Topology
-from functions.endings import Ending, Endings
-from functions.gather import Gatherer
+from functions.intake import RESERVE_S, Intake
 from functions.rescue import Rescuer
 from functions.settle import Settler
 from functions.start import Starter
+from functions.steps import Steps
 
-_RESERVE_S: Final = 45.0
-"""No new heap is begun with less: one takes seconds, unless S3 or DynamoDB slow down."""
 _LEASE_S: Final = 30.0
 """Beyond the function's own end."""
-_HEAP: Final = 500
-_HEAP_BYTES: Final = 16_000_000
-_UNKNOWN_S: Final = 600.0
-"""A message precedes its record by a moment; one without a record for so long was never accepted."""
-_TOO_LARGE: Final = JobError(413, "The body is larger than the batch lane takes.")
-_GONE: Final = JobError(500, "The stored request is gone.")
-
-
-@dataclass(slots=True)
-class _Heap:
-    """What is to become of some messages' jobs, by model and by group."""
-
-    ends: defaultdict[str, list[Ending]] = field(default_factory=lambda: defaultdict(list))
-    late: defaultdict[str, list[Work]] = field(default_factory=lambda: defaultdict(list))
-    data_sets: list[tuple[Work, Dataset]] = field(default_factory=list)
-    groups: defaultdict[Group, list[Record]] = field(default_factory=lambda: defaultdict(list))
 
 
 class Collector:
@@ -68,59 +38,44 @@ class Collector:
         self._ports = ports
         self._topology = topology
         self._settler = settler
-        self._stack = stack
         self._new_id = new_id
-        self._troubles = 0
-        self._endings = Endings(ports)
-        self._gatherer = Gatherer(ports, new_id)
+        self._intake = Intake(ports, topology, stack=stack, new_id=new_id)
         self._rescuer = Rescuer(ports, topology)
         self._starter = Starter(ports)
 
     def run(self, time_left_s: Callable[[], float]) -> None:
         """One turn. `time_left_s` says how long the function may still run."""
         now, owner = self._ports.clock.now(), self._new_id()
-        self._troubles = 0
-        with self._put_off("lease"):
+        steps = Steps(self._ports)
+        with steps.put_off("lease"):
             if not self._ports.runs.lease(owner, now, now + time_left_s() + _LEASE_S):
                 return
             try:
-                self._advance(time_left_s)
-                if self._drain(time_left_s):
-                    self._advance(time_left_s)
+                self._advance(steps, time_left_s)
+                if self._intake.drain(steps, time_left_s):
+                    self._advance(steps, time_left_s)
             finally:
                 self._ports.runs.release(owner)
 
-    @contextmanager
-    def _put_off(self, step: str, model: str | None = None) -> Iterator[None]:
-        """A step that a service refuses or fails is left for the next turn."""
-        try:
-            yield
-        except BatchError as error:
-            self._troubles += 1
-            self._ports.log.warning("step put off", extra={"step": step, "model": model, "cause": str(error)})
-            self._ports.telemetry.count(model, {Count.STEPS_PUT_OFF: 1})
-
-    # Runs
-
-    def _advance(self, time_left_s: Callable[[], float]) -> None:
+    def _advance(self, steps: Steps, time_left_s: Callable[[], float]) -> None:
         """Every open run, those with the earliest deadline first."""
         runs: Sequence[Run] = ()
-        with self._put_off("runs"):
+        with steps.put_off("runs"):
             runs = sorted(self._ports.runs.open(), key=lambda run: (run.first_due or 0.0, run.name))
         busy = Counter(run.group.model for run in runs if run.state is RunState.RUNNING)
         for run in runs:
-            if time_left_s() < _RESERVE_S:
+            if time_left_s() < RESERVE_S:
                 return
             model = run.group.model
             lane = self._topology.batch_lane(model)
-            with self._put_off("run", model):
+            with steps.put_off("run", model):
                 if run.state is not RunState.RUNNING:
                     room = lane is not None and busy[model] < lane.max_jobs
-                    busy[model] += self._move_on(run, lane if room else None, lane)
+                    busy[model] += self._move_on(steps, run, lane if room else None, lane)
                 elif overdue(run, lane, self._ports.clock.now()):
                     busy[model] -= self._settler.settle(run.name, time_left_s)
 
-    def _move_on(self, run: Run, free: BatchLane | None, lane: BatchLane | None) -> int:
+    def _move_on(self, steps: Steps, run: Run, free: BatchLane | None, lane: BatchLane | None) -> int:
         """Start a run on the lane if it is free, or see to those that cannot wait; how many places that took."""
         now = self._ports.clock.now()
         if abandoned(run, now):
@@ -136,9 +91,10 @@ class Collector:
             return 0
         try:
             self._starter.begin(closed, free)
-        except BusyError:  # the account's quota: none of the others could start either, and this one has to wait
+        except BatchError as error:
+            steps.note("start", run.group.model, error)
             self._rescuer.rescue(closed, too_late_before(lane, closed.records, now, starts=False))
-            return free.max_jobs
+            return free.max_jobs if isinstance(error, BusyError) else 0  # at the quota the others need not try
         return 1
 
     def _closed(self, run: Run) -> Run | None:
@@ -152,182 +108,3 @@ class Collector:
         closed = self._closed(run)
         if closed is not None and closed.parts == run.parts:
             self._settler.write_off(closed)
-
-    # The queue
-
-    def _drain(self, time_left_s: Callable[[], float]) -> bool:
-        """Take heaps from the queue while it has messages, time is left and all is well; whether there were any."""
-        found = False
-        gathering: dict[Group, Run] = {}
-        with self._put_off("runs"):
-            for run in self._ports.runs.open():
-                if run.state is RunState.GATHERING and run.attempt == 1 and run.group.form != "dataset":
-                    gathering[run.group] = run
-        while not self._troubles and time_left_s() >= _RESERVE_S:
-            heap = self._receive()
-            if not heap:
-                break
-            found = True
-            with self._put_off("heap"):
-                self._take(heap, gathering)
-        return found
-
-    def _receive(self) -> list[Received]:
-        """Messages for one heap: until there are none, or enough, or they are large."""
-        heap: list[Received] = []
-        size = 0
-        while len(heap) < _HEAP and size < _HEAP_BYTES:
-            received: Sequence[Received] = ()
-            with self._put_off("receive"):
-                received = self._ports.work.receive(_HEAP - len(heap))
-            if not received:
-                break
-            heap += received
-            size += sum(len(one.work.body or b"") for one in received if one.work is not None)
-        return heap
-
-    def _take(self, received: Sequence[Received], gathering: dict[Group, Run]) -> None:
-        """Find out what is to become of these messages' jobs, and see to it."""
-        receipts: defaultdict[JobKey, list[str]] = defaultdict(list)
-        works: dict[JobKey, Work] = {}
-        sent: dict[JobKey, float] = {}
-        unreadable = 0
-        for one in received:
-            if one.work is None:
-                unreadable += 1
-                continue
-            works.setdefault(one.work.key, one.work)
-            receipts[one.work.key].append(one.receipt)
-            sent[one.work.key] = max(one.sent_at, sent.get(one.work.key, one.sent_at))
-        if unreadable:  # left to the queue's own dead letters, where a person can look at them
-            self._ports.telemetry.count(None, {Count.MESSAGES_UNREADABLE: unreadable})
-        jobs = self._ports.jobs.find(tuple(works))
-        dropped = [key for key in works if self._settled_elsewhere(jobs.get(key), sent[key])]
-        self._delete(dropped, receipts)
-        if dropped:
-            self._ports.telemetry.count(None, {Count.MESSAGES_DROPPED: len(dropped)})
-        free = [work for key, work in works.items() if key in jobs and _free(jobs[key])]
-        for heap in heaps(self._with_bodies(free), lambda item: len(item[1] or b""), _HEAP, _HEAP_BYTES):
-            self._share_out(heap, receipts, gathering)
-
-    def _settled_elsewhere(self, job: Job | None, sent_at: float) -> bool:
-        """Whether a message has nothing more to say: its job has ended, is another's, or was never accepted.
-
-        A job that a run or promotion answers for is in that run's input, or in promotion's queue: both are written
-        before the record says so.
-        """
-        if job is None:
-            return self._ports.clock.now() - sent_at >= _UNKNOWN_S
-        return not _free(job)
-
-    def _delete(self, keys: Iterable[JobKey], receipts: Mapping[JobKey, Sequence[str]]) -> None:
-        gone = [receipt for key in keys for receipt in receipts[key]]
-        if gone:
-            self._ports.work.delete(gone)
-
-    def _with_bodies(self, works: Sequence[Work]) -> Iterator[tuple[Work, bytes | None]]:
-        """Each with its body, one read at a time; None where the object is gone. What cannot be read now is left."""
-        for work in works:
-            with self._put_off("body", work.model):
-                yield work, work.body if work.object is None else self._ports.objects.get(work.object)
-
-    def _share_out(
-        self,
-        heap: Sequence[tuple[Work, bytes | None]],
-        receipts: Mapping[JobKey, Sequence[str]],
-        gathering: dict[Group, Run],
-    ) -> None:
-        """Expire, promote, refuse or gather each; a step that is put off keeps no other from being taken."""
-        found = _Heap()
-        for work, body in heap:
-            self._judge(work, body, found, gathering)
-        for model, endings in found.ends.items():
-            with self._put_off("end", model):
-                self._endings.end(model, endings, None, by="")
-                self._delete([ending.key for ending in endings], receipts)
-        for model, works in found.late.items():
-            with self._put_off("promote", model):
-                self._rescuer.promote(model, works, None)
-                self._delete([work.key for work in works], receipts)
-        for work, data_set in found.data_sets:
-            with self._put_off("data set", work.model):
-                self._delete(self._data_set(work, data_set), receipts)
-        for group, records in found.groups.items():
-            with self._put_off("gather", group.model):
-                self._delete(self._gather(group, records, gathering), receipts)
-
-    def _judge(self, work: Work, body: bytes | None, found: _Heap, gathering: Mapping[Group, Run]) -> None:
-        """What is to become of one job."""
-        now = self._ports.clock.now()
-        lane = self._topology.batch_lane(work.model)
-        if work.due_at <= now:
-            found.ends[work.model].append(Ending(work.key, work.due_at, JobState.EXPIRED))
-        elif work.dataset is not None:
-            found.data_sets.append((work, work.dataset))
-        elif body is None:
-            found.ends[work.model].append(Ending(work.key, work.due_at, JobState.FAILED, error=_GONE))
-        elif lane is not None and len(body) > min(lane.max_bytes, lane.max_payload_mb * 1_000_000):
-            found.ends[work.model].append(Ending(work.key, work.due_at, JobState.FAILED, error=_TOO_LARGE))
-        else:
-            self._place(work, body, lane, found, gathering, now)
-
-    def _place(
-        self,
-        work: Work,
-        body: bytes,
-        lane: BatchLane | None,
-        found: _Heap,
-        gathering: Mapping[Group, Run],
-        now: float,
-    ) -> None:
-        """Into a run of its kind, or to promotion when that would answer it too late."""
-        line = as_line(work.content_type, work.accept, body)
-        group = group_of(work.model, work.content_type, work.accept, line=line is not None)
-        records = found.groups[group]
-        before = gathering[group].records if group in gathering else 0
-        late = lane is None or not in_time(work.due_at, lane, min(before + len(records) + 1, lane.target_records), now)
-        if late and self._rescuer.promotable(work.model, work.lanes):
-            found.late[work.model].append(work)
-        else:
-            records.append(Record(work.key, work.due_at, work.lanes, body if line is None else line))
-
-    def _gather(self, group: Group, records: Sequence[Record], gathering: dict[Group, Run]) -> set[JobKey]:
-        """Those that a run answers for now."""
-        lane = self._topology.batch_lane(group.model)
-        while records:
-            run = gathering.get(group)
-            if run is None or not takes_more(run, lane):
-                run = self._new_run(group)
-            taken = self._gatherer.into(run, records)
-            if taken is not None:
-                refreshed = self._ports.runs.find(run.name)
-                gathering.pop(group, None)
-                if refreshed is not None and refreshed.state is RunState.GATHERING:
-                    gathering[group] = refreshed
-                return taken
-            gathering.pop(group, None)
-        return set()
-
-    def _new_run(self, group: Group) -> Run:
-        while True:
-            run = Run(f"inferlane-{self._stack}-{self._new_id()}", group, RunState.GATHERING, self._ports.clock.now())
-            if self._ports.runs.add(run):
-                return run
-
-    def _data_set(self, work: Work, data_set: Dataset) -> set[JobKey]:
-        """A run of its own, under a name that its message finds again: a whole data set is not to be run twice."""
-        run = Run(
-            f"inferlane-{self._stack}-{keyed_id(work.key.tenant, work.key.id)[:16]}",
-            Group(work.model, work.content_type, work.accept, "dataset"),
-            RunState.GATHERING,
-            self._ports.clock.now(),
-            input=data_set.input,
-            output=data_set.output,
-        )
-        self._ports.runs.add(run)
-        return self._gatherer.into(run, [Record(work.key, work.due_at, (), b"")]) or set()
-
-
-def _free(job: Job) -> bool:
-    """Whether nobody answers for an accepted job yet."""
-    return job.state is JobState.ACCEPTED and job.run is None

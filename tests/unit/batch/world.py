@@ -266,10 +266,19 @@ class World:
         for key, job in self.jobs.rows.items():
             before = self.ended.get(key)
             assert before is None or job == before, "an end is final"
-            if job.end is None or before is not None:
-                continue
-            self.ended[key] = job
-            self._check_end(key, job, job.end)
+            if job.end is None:
+                assert self._is_owed(job), "somebody is going to end every open job"
+            elif before is None:
+                self.ended[key] = job
+                self._check_end(key, job, job.end)
+
+    def _is_owed(self, job: Job) -> bool:
+        """Whether a message, or a run that is not settled, still stands for an open job."""
+        if job.run is None or job.run == PROMOTED:
+            queue = self.work if job.run is None else self.promotions
+            return any(work is not None and work.key == job.key for work in (*queue.works, *queue.dead))
+        run = self.runs.rows.get(job.run)
+        return run is not None and run.state is not RunState.SETTLED
 
     def _check_end(self, key: JobKey, job: Job, end: End) -> None:
         asked = self.asked[key]

@@ -60,8 +60,11 @@ class Assumptions:
     """Of one invocation: its receipt and the platform's own lines."""
     gather_ms: float = 1.5
     """Of `collect` and `settle` together, for one record (?)."""
-    part_records: int = 1000
-    """Records in an input file of a job."""
+    kept_days: float = 7.0
+    """How long an ended job's record is kept (`job_days`)."""
+    audits_per_day: float = 24.0
+    record_kb: float = 0.5
+    """Of a job's item: what the audit reads, and the table stores (?)."""
 
     def changed(self, settings: Mapping[str, str]) -> Assumptions:
         """With other values. Raises `ValueError` naming one that is unknown or of the wrong kind."""
@@ -79,7 +82,9 @@ class Assumptions:
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """What the batch lane does for each job beside computing. A job of under 1 KB: one unit a write, one a read."""
+    """What the batch lane does for each job beside computing, as a test counts it over the functions themselves.
+
+    A record of under 1 KB costs one unit a write, and one a read."""
 
     writes: float = 4.0
     """DynamoDB: the record, its entry in the index by time, the claim, the end."""
@@ -87,12 +92,12 @@ class Operations:
     """DynamoDB: `collect` looks at the record before it gathers it."""
     queue_requests: float = 1.2
     """SQS: one sent by itself, received and deleted by ten."""
-    part_puts: float = 2.0
-    """S3, for a part: its input and its index."""
-    part_gets: float = 4.0
-    """S3, for a part: the transform job reads the input, `settle` index, input size and output."""
-    part_outputs: float = 1.0
-    """S3, for a part: what the transform job writes."""
+    part_records: float = 500.0
+    """Records that are gathered into one part of a run at most, and share its objects."""
+    part_puts: float = 3.0
+    """S3, for a part: its input and its index, and the transform job's output."""
+    part_gets: float = 3.0
+    """S3, for a part: the transform job reads the input, `settle` the index and the output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +196,8 @@ class Bill:
     def whole_batch(self, requests: float | None = None) -> Items:
         """A request that becomes a job of its own, and its result fetched."""
         count, polls = requests or self.assumed.requests_per_job, self.assumed.polls
-        parts = max(1.0, count / self.assumed.part_records) * PER / count
         services, does = self.prices.services, self.operations
+        parts = max(1.0, count / does.part_records) * PER / count
         busy_ms = self.assumed.accept_ms + polls * self.assumed.read_ms + self.assumed.gather_ms
         return {
             "compute": self.batch(count),
@@ -202,8 +207,8 @@ class Bill:
             "queue": PER * does.queue_requests * services["sqs_per_request"],
             "records": PER * does.writes * services["dynamodb_per_write_unit"]
             + PER * (does.reads + polls) * services["dynamodb_per_read_unit"],
-            "objects": parts * (does.part_puts + does.part_outputs) * services["s3_per_put"]
-            + parts * does.part_gets * services["s3_per_get"],
+            "audit and storage": PER * self._kept(),
+            "objects": parts * (does.part_puts * services["s3_per_put"] + does.part_gets * services["s3_per_get"]),
         }
 
     def whole_dataset(self, requests: float | None = None) -> Items:
@@ -211,6 +216,13 @@ class Bill:
         count = requests or self.assumed.requests_per_job
         one = {name: usd / count for name, usd in self.whole_batch(count).items() if name != "compute"}
         return {"compute": self.batch(count), "everything else, once": sum(one.values())}
+
+    def _kept(self) -> float:
+        """USD for one record while it is kept: stored, and read by every audit's scan, half a unit for 4 KB."""
+        units = self.assumed.kept_days * self.assumed.audits_per_day * self.assumed.record_kb / 4 / 2
+        gb_months = self.assumed.record_kb / 1e6 * self.assumed.kept_days / 30
+        services = self.prices.services
+        return units * services["dynamodb_per_read_unit"] + gb_months * services["dynamodb_per_gb_month"]
 
     def _gateway(self, calls: float) -> float:
         return PER * calls * self.prices.services["http_api_per_request"]

@@ -16,6 +16,7 @@ PRICES = Prices(
         "http_api_per_request": 0.000001,
         "dynamodb_per_write_unit": 0.000000625,
         "dynamodb_per_read_unit": 0.000000125,
+        "dynamodb_per_gb_month": 0.25,
         "s3_per_put": 0.000005,
         "s3_per_get": 0.0000004,
         "sqs_per_request": 0.0000004,
@@ -70,6 +71,12 @@ def test_a_job_of_its_own_pays_for_records_queue_and_the_answers_way_back() -> N
     assert items["queue"] == pytest.approx(1000 * 1.2 * 0.0000004)
     assert items["gateway"] == pytest.approx(2 * BILL.whole_serverless(2048)["gateway"])
     assert items["logs"] == pytest.approx(2 * 1000 * 1500 / 1e9 * 0.5)
+
+
+def test_a_record_is_read_by_every_audit_while_it_is_kept() -> None:
+    """Seven days of 24 scans read half a KB at half a unit for 4 KB; storage is beside it."""
+    read, stored = 7 * 24 * 0.0625 * 0.000000125, 0.5e-6 * 7 / 30 * 0.25
+    assert BILL.whole_batch()["audit and storage"] == pytest.approx(1000 * (read + stored))
 
 
 def test_a_data_set_pays_for_its_compute_and_once_for_the_rest() -> None:

@@ -12,13 +12,25 @@ from pathlib import Path
 from typing import Final, Literal
 
 from functions.batch_settings import topology_file, written
-from functions.settings import PREFIX, read_text
+from functions.settings import PREFIX, SettingsError, read_text
 
-RECHECK_RECORDS: Final = "RecheckRecords"
+MOST_EXAMPLES: Final = 100
+RECHECK_VERDICTS: Final = "RecheckVerdicts"
+"""Verdicts of a day that were compared."""
+RECHECK_UNCHECKED: Final = "RecheckUnchecked"
+"""Share of the day's captured requests that could not be rechecked, 0 to 1."""
 RECHECK_AGREEMENT: Final = "RecheckAgreement"
 """Share of the day's verdicts that the heavy model shares, 0 to 1."""
+RECHECK_KAPPA: Final = "RecheckKappa"
+"""Agreement beyond chance, -1 to 1."""
 RECHECK_MISSED: Final = "RecheckMissed"
-"""Share of what the heavy model flags that the light one let pass, 0 to 1. All three by {stack, model}."""
+"""Share of what the heavy model flags that the light one let pass, 0 to 1."""
+RECHECK_FALSE_ALARMS: Final = "RecheckFalseAlarms"
+"""Share of what the light model flags that the heavy one lets pass, 0 to 1."""
+RECHECK_DRIFT: Final = "RecheckDrift"
+"""Population stability index of the light model's scores against the days before."""
+RECHECK_COST: Final = "RecheckCostUsd"
+"""The transform job's compute. All by {stack, model}, one point a report, stamped with its job's end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +51,10 @@ class NightlySettings:
     """ARN of the SNS topic that is told of each report."""
     capture_prefix: str = "capture/"
     nightly_prefix: str = "nightly/"
+    passing: str = "ok"
+    """The label that lets a text pass; all others flag it."""
+    examples: int = 10
+    """How many misses, and how many false alarms, a report quotes; 0: it quotes nothing that was captured."""
 
 
 def nightly_environment(
@@ -53,6 +69,8 @@ def nightly_environment(
     topic: str | None = None,
     capture_prefix: str = "capture/",
     nightly_prefix: str = "nightly/",
+    passing: str = "ok",
+    examples: int = 10,
     log_level: str = "INFO",
 ) -> dict[str, str]:
     """The environment the Pulumi program gives `prepare` and `report`; `read_nightly` reads it back."""
@@ -68,6 +86,8 @@ def nightly_environment(
         TOPIC=topic,
         CAPTURE_PREFIX=capture_prefix,
         NIGHTLY_PREFIX=nightly_prefix,
+        PASSING=passing,
+        EXAMPLES=f"{examples:d}",
     )
 
 
@@ -86,4 +106,15 @@ def read_nightly(environ: Mapping[str, str] | None = None) -> NightlySettings:
         topic=env.get(f"{PREFIX}TOPIC") or None,
         capture_prefix=read_text(env, f"{PREFIX}CAPTURE_PREFIX"),
         nightly_prefix=read_text(env, f"{PREFIX}NIGHTLY_PREFIX"),
+        passing=env.get(f"{PREFIX}PASSING") or "ok",
+        examples=_examples(env),
     )
+
+
+def _examples(env: Mapping[str, str]) -> int:
+    text = env.get(f"{PREFIX}EXAMPLES", "10")
+    if not text.isdecimal() or int(text) > MOST_EXAMPLES:
+        raise SettingsError(
+            f"environment variable {PREFIX}EXAMPLES is not a whole number of at most {MOST_EXAMPLES}: {text!r}"
+        )
+    return int(text)

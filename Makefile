@@ -41,7 +41,7 @@ endif
 drill: setup ## the drills: minutes of load on the offline stack
 	$(BIN)/python -m pytest -m drill $(ARGS)
 
-conformance: setup ## boto3, the sagemaker SDKs 2 and 3, and the AWS provider against the offline host (minutes, 1.3 GB)
+conformance: setup ## boto3, the sagemaker SDKs, Airflow, kfp and the AWS provider against what runs offline (minutes, 1.7 GB)
 	$(BIN)/python -m tests.conformance.environments
 	$(BIN)/python -m pytest tests/conformance $(ARGS)
 

@@ -85,7 +85,11 @@ class TransformDataset(BaseOperator):
         """Cancel what has not started. While the task is deferred this is the trigger's."""
         if self._started is not None:
             jobs, job_id = self._started
-            cancelled = jobs.cancel(job_id)
+            try:
+                cancelled = jobs.cancel(job_id)
+            except JobsError as error:  # the task is gone either way
+                self.log.warning("job %s could not be cancelled: %s", job_id, error)
+                return
             self.log.info("job %s %s", job_id, "is cancelled" if cancelled else "runs, or has ended, and stays")
 
     def _start(self, jobs: Jobs) -> Any:

@@ -190,6 +190,7 @@ def billed(bill: Bill) -> dict[str, Any]:
             name: {**{item: _round(usd) for item, usd in items.items()}, "total": _round(sum(items.values()))}
             for name, items in (("serverless", synchronous), ("batch", job), ("dataset", dataset))
         },
+        "around_ms": _round(bill.around_ms(size)),
         "whole_ratio": _round(sum(job.values()) / sum(synchronous.values())),
         "dataset_ratio": _round(sum(dataset.values()) / sum(synchronous.values())),
         "turns": {

@@ -235,6 +235,12 @@ class Bill:
     def _logs(self, calls: float) -> float:
         return PER * calls * self.assumed.log_bytes / _GB * self.prices.services["logs_ingest_per_gb"]
 
+    def around_ms(self, memory_mb: int) -> float:
+        """What a job pays for its message, record and objects, as milliseconds of serverless at a memory size."""
+        items = self.whole_batch()
+        usd = sum(items[name] for name in ("queue", "records", "audit and storage", "objects"))
+        return usd / PER / self.prices.serverless_per_s[memory_mb] * 1e3
+
     # Where it turns
 
     def service_time_ms(self, share: float, memory_mb: int, *, whole: bool) -> float | None:

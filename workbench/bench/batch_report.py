@@ -58,6 +58,8 @@ def full(document: Mapping[str, Any]) -> Iterator[str]:
             bold = "**" if item == "total" else ""
             yield row(f"{bold}{item}{bold}", *(f"{bold}{_usd(way[item])}{bold}" if item in way else "" for way in ways))
     yield from ("", f"| where it turns | {head} |", rule)
+    what = "a job's message, record and objects cost as much as serverless of that size in"
+    yield row(what, *(f"{seen['around_ms']:,.0f} ms" for _, seen in models))
     for what, path in _TURNS.items():
         for mark, share in (("at_35_percent", "35 %"), ("at_100_percent", "100 %")):
             unit = "" if path == "requests_per_job" else " ms"

@@ -73,6 +73,13 @@ def test_a_job_of_its_own_pays_for_records_queue_and_the_answers_way_back() -> N
     assert items["logs"] == pytest.approx(2 * 1000 * 1500 / 1e9 * 0.5)
 
 
+def test_what_a_job_pays_around_its_compute_is_told_in_milliseconds() -> None:
+    """So many milliseconds of serverless at that size cost as much as message, record and objects of one job."""
+    items = BILL.whole_batch()
+    around = sum(items[name] for name in ("queue", "records", "audit and storage", "objects")) / 1000
+    assert BILL.around_ms(2048) / 1e3 * 0.00004 == pytest.approx(around)
+
+
 def test_a_record_is_read_by_every_audit_while_it_is_kept() -> None:
     """Seven days of 24 scans read half a KB at half a unit for 4 KB; storage is beside it."""
     read, stored = 7 * 24 * 0.0625 * 0.000000125, 0.5e-6 * 7 / 30 * 0.25

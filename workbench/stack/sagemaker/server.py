@@ -5,8 +5,7 @@ POST /endpoints/{name}/...                 the runtime: see `runtime/routes.py`
 GET  /_inferlane/health                    {"status": "ok", "endpoints": n}; answers as soon as the port is open.
                                            "unsaved": why the latest state would not survive, where it would not
 GET  /_inferlane/endpoints                 {"endpoints": [...]}: kind, state, replicas with pid, starts, faults
-GET, POST, DELETE /_inferlane/faults       list; start one ({"endpoint", "kind", "variant"?, "params"?}); clear all
-DELETE /_inferlane/faults/{id}             clear one
+     /_inferlane/faults                    see `fault_paths.py`
 GET, PUT /_inferlane/quotas                the account's quotas and their use; set some ({"NAME": value or null, ...})
 """
 
@@ -14,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
@@ -32,7 +30,8 @@ from workbench.stack.sagemaker.control.lifecycle import Lifecycle
 from workbench.stack.sagemaker.control.operations import Control
 from workbench.stack.sagemaker.control.quotas import Quotas, profile, transform_usage
 from workbench.stack.sagemaker.control.scalable import Variants
-from workbench.stack.sagemaker.faults import Fault, FaultError, FaultTable
+from workbench.stack.sagemaker.fault_paths import FaultPaths
+from workbench.stack.sagemaker.faults import Fault, FaultTable
 from workbench.stack.sagemaker.metrics.telemetry import Telemetry
 from workbench.stack.sagemaker.model.artifacts import ArtifactStore
 from workbench.stack.sagemaker.model.lane import Lane
@@ -52,6 +51,7 @@ from workbench.stack.sagemaker.scaling.service import AutoScaling
 from workbench.stack.sagemaker.services import connect
 from workbench.stack.sagemaker.settings import Settings
 from workbench.stack.sagemaker.state import State, open_journal
+from workbench.stack.sagemaker.transform.faults import JobFaults
 from workbench.stack.sagemaker.transform.operations import Transforms
 
 if TYPE_CHECKING:
@@ -72,7 +72,10 @@ class Server:
         catalog = Catalog(settings.region, settings.account, settings.clock.real(settings.consistency_lag_s))
         self._endpoints = Endpoints(catalog, Quotas(profile(settings.quota_profile), dict(settings.quotas)))
         self._catalog = catalog
-        self._expiries: set[asyncio.Task[None]] = set()
+        self._job_faults = JobFaults()
+        self._fault_paths = FaultPaths(
+            self._faults, self._job_faults, self._unknown, lambda endpoint: self._lifecycle.apply_faults(endpoint)
+        )
 
     @property
     def served(self) -> dict[str, frozenset[str]]:
@@ -87,10 +90,7 @@ class Server:
         app.router.add_post(routes.PATH, self._invocation)
         app.router.add_get("/_inferlane/health", self._health)
         app.router.add_get("/_inferlane/endpoints", self._list_endpoints)
-        app.router.add_get("/_inferlane/faults", self._list_faults)
-        app.router.add_post("/_inferlane/faults", self._add_fault)
-        app.router.add_delete("/_inferlane/faults", self._clear_faults)
-        app.router.add_delete("/_inferlane/faults/{id}", self._clear_fault)
+        self._fault_paths.serve(app)
         app.router.add_get("/_inferlane/quotas", self._list_quotas)
         app.router.add_put("/_inferlane/quotas", self._set_quotas)
         app.cleanup_ctx.append(self._run)
@@ -116,7 +116,14 @@ class Server:
         scaling = AutoScaling(settings, resources)
         account, quotas = self._catalog, self._endpoints.quotas
         self._transforms = Transforms.open(
-            host, account, quotas, self._faults, services.s3, services.bus, lambda: self._state.keep()
+            host,
+            account,
+            quotas,
+            self._faults,
+            services.s3,
+            services.bus,
+            self._job_faults,
+            lambda: self._state.keep(),
         )
         home = {"region": settings.region, "account": settings.account}
         self._state = State(
@@ -143,7 +150,8 @@ class Server:
         ]
         yield
         self._state.close()
-        for task in [*loops, *self._expiries]:
+        self._fault_paths.close()
+        for task in loops:
             task.cancel()
         await accept.close()
         await asyncio.gather(self._transforms.shut_down(SHUTDOWN_GRACE_S), self._lifecycle.shut_down(SHUTDOWN_GRACE_S))
@@ -187,36 +195,6 @@ class Server:
     async def _list_endpoints(self, _: web.Request) -> web.Response:
         return web.json_response({"endpoints": [self._shown(e) for e in self._endpoints.all()]})
 
-    async def _list_faults(self, _: web.Request) -> web.Response:
-        return web.json_response({"faults": [f.shown() for f in self._faults.all()]})
-
-    async def _add_fault(self, request: web.Request) -> web.Response:
-        try:
-            fault = self._faults.add(await _json(request), time.time())
-        except FaultError as error:
-            return web.json_response({"message": str(error)}, status=400)
-        if problem := self._unknown(fault):
-            self._faults.remove(fault.id)
-            return web.json_response({"message": problem}, status=404)
-        await self._lifecycle.apply_faults(fault.endpoint)
-        if "seconds" in fault.params:
-            task = asyncio.create_task(self._expire(fault))
-            self._expiries.add(task)
-            task.add_done_callback(self._expiries.discard)
-        return web.json_response(fault.shown(), status=201)
-
-    async def _clear_faults(self, _: web.Request) -> web.Response:
-        cleared = self._faults.all()
-        await asyncio.gather(*(self._end(f) for f in cleared))
-        return web.json_response({"cleared": [f.id for f in cleared]})
-
-    async def _clear_fault(self, request: web.Request) -> web.Response:
-        fault = next((f for f in self._faults.all() if f.id == request.match_info["id"]), None)
-        if fault is None:
-            return web.json_response({"message": f"no fault {request.match_info['id']!r} is in force"}, status=404)
-        await self._end(fault)
-        return web.json_response({"cleared": [fault.id]})
-
     async def _list_quotas(self, _: web.Request) -> web.Response:
         jobs = {transform_usage(t): count for t, count in self._transforms.jobs.use().items()}
         return web.json_response(self._endpoints.quotas.shown(self._endpoints.use() | jobs))
@@ -228,14 +206,6 @@ class Server:
             return web.json_response({"message": str(error)}, status=400)
         self._state.keep()
         return await self._list_quotas(request)
-
-    async def _end(self, fault: Fault) -> None:
-        self._faults.remove(fault.id)
-        await self._lifecycle.apply_faults(fault.endpoint)
-
-    async def _expire(self, fault: Fault) -> None:
-        await asyncio.sleep(fault.params["seconds"])
-        await self._end(fault)
 
     def _unknown(self, fault: Fault) -> str | None:
         endpoint = self._endpoints.find(fault.endpoint)
@@ -286,11 +256,3 @@ def _shown_lane(lane: Lane, endpoint: Endpoint) -> dict[str, object]:
 
 def _response(answer: Answer) -> web.Response:
     return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
-
-
-async def _json(request: web.Request) -> object:
-    try:
-        body: object = await request.json()
-    except ValueError as error:
-        raise FaultError(f"the body is not JSON: {error}") from error
-    return body

@@ -70,6 +70,17 @@ def transform_usage(instance_type: str) -> str:
     return f"{instance_type} for transform job usage"
 
 
+def exceeded(name: str, value: int, current: int, delta: int) -> AwsError:
+    """The refusal of `delta` more beside `current` under a quota of `value`."""
+    unit = _UNITS.get(name, "Instances")
+    return AwsError(
+        "ResourceLimitExceeded",
+        f"The account-level service limit '{name}' is {value} {unit}, with current utilization of {current} {unit} "
+        f"and a request delta of {delta} {unit}. Please use AWS Service Quotas to request an increase for this quota. "
+        "If AWS Service Quotas is not available, contact AWS support to request an increase for this quota.",
+    )
+
+
 @dataclass(slots=True)
 class Quotas:
     """The account's quotas: a profile, and what was set since."""
@@ -90,14 +101,7 @@ class Quotas:
         """Raises `AwsError` when `delta` more do not fit beside `current`."""
         value = self.value(name)
         if delta > 0 and current + delta > value:
-            unit = _UNITS.get(name, "Instances")
-            raise AwsError(
-                "ResourceLimitExceeded",
-                f"The account-level service limit '{name}' is {value} {unit}, with current utilization of {current} "
-                f"{unit} and a request delta of {delta} {unit}. Please use AWS Service Quotas to request an increase "
-                "for this quota. If AWS Service Quotas is not available, contact AWS support to request an increase "
-                "for this quota.",
-            )
+            raise exceeded(name, value, current, delta)
 
     def change(self, request: object) -> None:
         """Set quotas by name; null puts one back to its profile's value. Raises `QuotaError` and then changes none."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ from typing import Any, Protocol
 from botocore.exceptions import BotoCoreError, ClientError
 
 from workbench.stack.sagemaker.transform import request as requests
+from workbench.stack.sagemaker.transform.faults import JobFaults
 from workbench.stack.sagemaker.transform.jobs import Job
 
 log = logging.getLogger(__name__)
@@ -48,12 +50,18 @@ class Events:
     """Publishes in order, one at a time, off the event loop."""
 
     bus: Bus
+    faults: JobFaults = field(default_factory=JobFaults)
     _waiting: asyncio.Queue[Mapping[str, Any]] = field(default_factory=lambda: asyncio.Queue(MOST_PENDING))
     _complained: set[str] = field(default_factory=set)
 
     def changed(self, job: Job, tags: Mapping[str, str]) -> None:
         """A job has a new status."""
-        self.put(entry(job, tags))
+        event = entry(job, tags)
+        for after_s in self.faults.publications(job.name, iter(lambda: random.uniform(0, 100), None)):
+            if after_s == 0.0:
+                self.put(event)
+            else:
+                asyncio.get_running_loop().call_later(after_s, self.put, event)
 
     def put(self, event: Mapping[str, Any]) -> None:
         """Publish an entry of PutEvents, when its turn comes."""

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
 import aiohttp
 
+from workbench.stack.sagemaker.model.container import SLOW_HEADER
 from workbench.stack.sagemaker.model.replica import Replica, ReplicaFactory, StartError
 from workbench.stack.sagemaker.transform import request as requests
+from workbench.stack.sagemaker.transform.faults import JobFaults, OneJobsFaults
 from workbench.stack.sagemaker.transform.request import Effective, OfferError, Parameters, Spec
 
 RETRY_PAUSE_S = 1.0
@@ -26,6 +29,7 @@ UNANSWERED = "Unable to get response from algorithm"
 """The service's own words (aws/sagemaker-python-sdk#1951)."""
 BLOCK = 64 * 1024
 LONGEST_MESSAGE = 4096
+INJECTED = "injected by a fault"
 
 Body = bytes | AsyncIterator[bytes]
 
@@ -51,6 +55,7 @@ class Instance:
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     """Held for each request."""
     concurrency: int = 1
+    faults: OneJobsFaults = field(default_factory=lambda: JobFaults().view(""))
     _reviving: asyncio.Lock = field(default_factory=asyncio.Lock)
     _headers: Mapping[str, str] = field(init=False)
     _timeout: aiohttp.ClientTimeout = field(init=False)
@@ -61,10 +66,10 @@ class Instance:
         self._timeout = aiohttp.ClientTimeout(total=self.spec.timeout_s)
 
     @classmethod
-    async def start(cls, spec: Spec, factory: ReplicaFactory) -> Instance:
+    async def start(cls, spec: Spec, factory: ReplicaFactory, faults: OneJobsFaults) -> Instance:
         """A model process that answers /ping. Raises `StartError`."""
         replica = await factory.start()
-        return cls(replica.id, spec, factory, replica)
+        return cls(replica.id, spec, factory, replica, faults=faults)
 
     async def stop(self, grace_s: float) -> None:
         """End its process."""
@@ -120,18 +125,19 @@ class Instance:
             pause_s *= 2
 
     async def _post(self, body: Body, read: Callable[[aiohttp.ClientResponse], Awaitable[bytes]]) -> bytes:
-        session, url = self.factory.host.session, f"{self.replica.url}/invocations"
+        if (status := self.faults.error_status(random.uniform(0, 100))) is not None:
+            raise unusable(status, INJECTED)
+        session, url, headers = self.factory.host.session, f"{self.replica.url}/invocations", self._headers
+        if (slow := self.faults.slowdown()) != (0.0, 1.0):
+            headers = {**headers, SLOW_HEADER: f"{slow[1]};{slow[0]}"}
         try:
-            async with session.post(url, data=body, headers=self._headers, timeout=self._timeout) as response:
+            async with session.post(url, data=body, headers=headers, timeout=self._timeout) as response:
                 if 200 <= response.status < 300:
                     return await read(response)
                 text = (await response.read())[:LONGEST_MESSAGE].decode(errors="replace")
         except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
             raise InvocationError([UNANSWERED], caller=False) from error
-        caller = 400 <= response.status < 500
-        # Three lines, as in aws/amazon-sagemaker-examples#1620 and aws/sagemaker-tensorflow-serving-container#93.
-        what = "ClientError" if caller else "Bad HTTP status received from algorithm"
-        raise InvocationError([f"{what}: {response.status}", "", "Message:", *text.splitlines()], caller=caller)
+        raise unusable(response.status, text)
 
     async def _revive(self) -> None:
         if self.replica.child.alive:
@@ -144,6 +150,16 @@ class Instance:
                 self.replica = await self.factory.start()
             except StartError as error:
                 raise InvocationError([UNANSWERED, *str(error).splitlines()], caller=False) from error
+
+
+def unusable(status: int, text: str) -> InvocationError:
+    """The error that an answer which is no success makes.
+
+    Three lines, as in aws/amazon-sagemaker-examples#1620 and aws/sagemaker-tensorflow-serving-container#93.
+    """
+    caller = 400 <= status < 500
+    what = "ClientError" if caller else "Bad HTTP status received from algorithm"
+    return InvocationError([f"{what}: {status}", "", "Message:", *text.splitlines()], caller=caller)
 
 
 async def _content(response: aiohttp.ClientResponse) -> bytes:

@@ -21,6 +21,10 @@ Status = Literal["InProgress", "Completed", "Failed", "Stopping", "Stopped"]
 REASON_LENGTH = 1024
 
 
+class JobError(Exception):
+    """The job as a whole cannot be done; the message is its FailureReason."""
+
+
 @dataclass(slots=True)
 class Job:
     """A job and where it is in its life."""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from workbench.stack.sagemaker.api.wire import Document, invalid
+from workbench.stack.sagemaker.api.wire import AwsError, Document, invalid
 from workbench.stack.sagemaker.control.catalog import Catalog
 from workbench.stack.sagemaker.control.operations import Operation
-from workbench.stack.sagemaker.control.quotas import Quotas, transform_usage
+from workbench.stack.sagemaker.control.quotas import Quotas, exceeded, transform_usage
 from workbench.stack.sagemaker.faults import FaultTable
 from workbench.stack.sagemaker.model.replica import Host
 from workbench.stack.sagemaker.records import Model
 from workbench.stack.sagemaker.transform import request as requests
 from workbench.stack.sagemaker.transform.events import Bus, Events
+from workbench.stack.sagemaker.transform.faults import JobFaults
 from workbench.stack.sagemaker.transform.jobs import Job, Jobs
 from workbench.stack.sagemaker.transform.request import Spec
 from workbench.stack.sagemaker.transform.runner import Runner
@@ -45,20 +47,21 @@ class Transforms:
         faults: FaultTable,
         s3: S3Client,
         bus: Bus,
+        job_faults: JobFaults,
         on_change: Callable[[], None] = lambda: None,
     ) -> Transforms:
         """The room, over what the server shares; nothing of an earlier run is left on disk.
 
         `on_change` is called at each new status of a job.
         """
-        jobs, storage, events = Jobs(), Storage(s3), Events(bus)
+        jobs, storage, events = Jobs(), Storage(s3), Events(bus, job_faults)
 
         def tell(job: Job) -> None:
             rows = catalog.tags.list({"ResourceArn": job.arn})["Tags"]
             events.changed(job, {row["Key"]: row["Value"] for row in rows})
             on_change()
 
-        runner = Runner(host, storage, jobs, faults, tell)
+        runner = Runner(host, storage, jobs, faults, tell, job_faults)
         runner.clean()
         return cls(catalog, quotas, jobs, runner, storage, events)
 
@@ -70,8 +73,8 @@ class Transforms:
         """Operation by name."""
         return {
             "CreateTransformJob": self.create,
-            "DescribeTransformJob": self.jobs.describe,
-            "ListTransformJobs": self.jobs.list,
+            "DescribeTransformJob": self.describe,
+            "ListTransformJobs": self.list,
             "StopTransformJob": self.stop,
         }
 
@@ -79,22 +82,41 @@ class Transforms:
         """CreateTransformJob. Raises `AwsError`."""
         requests.check(request)
         name = request["TransformJobName"]
+        self._throttle(name)
         arn = self.catalog.arn("transform-job", name)
         self.jobs.check_new(name, arn)
         model = self.catalog.model(request["ModelName"])
         spec = requests.parse(request, model.container)
         await self._check_input(spec, request, model)
         # From here on nothing waits: what is free now is free for this job.
-        self.quotas.check(transform_usage(spec.instance_type), self.jobs.instances(spec.instance_type), spec.instances)
+        usage, held = transform_usage(spec.instance_type), self.jobs.instances(spec.instance_type)
+        if self.runner.job_faults.refuses("limit", name, random.uniform(0, 100)):
+            raise exceeded(usage, held, held, spec.instances)
+        self.quotas.check(usage, held, spec.instances)
         job = self.jobs.add(spec, arn, request, time.time())
         self.catalog.tags.start(arn, request)
         self.runner.start(job)
         return {"TransformJobArn": arn}
 
+    def describe(self, request: Document) -> Document:
+        """DescribeTransformJob. Raises `AwsError`."""
+        self._throttle(request["TransformJobName"])
+        return self.jobs.describe(request)
+
+    def list(self, request: Document) -> Document:
+        """ListTransformJobs. Raises `AwsError`."""
+        self._throttle(request.get("NameContains", ""))
+        return self.jobs.list(request)
+
     def stop(self, request: Document) -> Document:
         """StopTransformJob. Raises `AwsError`."""
+        self._throttle(request["TransformJobName"])
         self.runner.stop(self.jobs.begin_stop(request["TransformJobName"], time.time()))
         return {}
+
+    def _throttle(self, name: str) -> None:
+        if self.runner.job_faults.refuses("throttle", name, random.uniform(0, 100)):
+            raise AwsError("ThrottlingException", "Rate exceeded")
 
     async def _check_input(self, spec: Spec, request: Document, model: Model) -> None:
         # The service looks before it accepts the job: aws/amazon-sagemaker-examples#2414 has these words.

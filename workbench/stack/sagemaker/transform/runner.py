@@ -24,12 +24,14 @@ from workbench.stack.sagemaker.model.replica import Host, ReplicaFactory, StartE
 from workbench.stack.sagemaker.records import PlannedVariant, parse_variant
 from workbench.stack.sagemaker.transform import objects
 from workbench.stack.sagemaker.transform import request as requests
+from workbench.stack.sagemaker.transform.faults import JobFaults
 from workbench.stack.sagemaker.transform.instance import Instance
-from workbench.stack.sagemaker.transform.jobs import Job, Jobs
+from workbench.stack.sagemaker.transform.jobs import Job, JobError, Jobs
 from workbench.stack.sagemaker.transform.jsonpath import PathError
 from workbench.stack.sagemaker.transform.objects import ManifestError, Task
 from workbench.stack.sagemaker.transform.request import OfferError, Spec
 from workbench.stack.sagemaker.transform.storage import Storage, StorageError
+from workbench.stack.sagemaker.transform.trouble import Trouble
 from workbench.stack.sagemaker.transform.work import Plan, TaskError, transform
 
 log = logging.getLogger(__name__)
@@ -40,10 +42,6 @@ VARIANT = "transform"
 INPUT_FAULT = "ClientError: See job logs for more information"
 MODEL_FAULT = "AlgorithmError: See job logs for more information"
 NO_PING = "AlgorithmError: Model container failed to respond to ping"
-
-
-class JobError(Exception):
-    """The job as a whole cannot be done; the message is its FailureReason."""
 
 
 @dataclass(slots=True)
@@ -68,6 +66,7 @@ class Runner:
     jobs: Jobs
     faults: FaultTable
     on_change: Callable[[Job], None]
+    job_faults: JobFaults = field(default_factory=JobFaults)
     running: dict[str, list[Instance]] = field(default_factory=dict)
     """The instances of each running job."""
     _grace_s: float = field(init=False)
@@ -129,7 +128,9 @@ class Runner:
     async def _work(self, job: Job) -> None:
         spec, settings = job.spec, self.host.settings
         folder = settings.state_dir / FOLDER / job.name
-        await settings.clock.sleep(settings.transform_start_s)
+        trouble = Trouble(self.job_faults.view(job.name), lambda: self._stop_by_fault(job))
+        await settings.clock.sleep(settings.transform_start_s + trouble.faults.start_s)
+        trouble.before_start()
         self.jobs.start(job, time.time())
         journal = JobLog(settings.state_dir / "logs" / f"{job.name}-{VARIANT}-data.log")
         try:
@@ -138,10 +139,11 @@ class Runner:
             instances = await self._instances(job, min(spec.instances, len(tasks)))
             plan = await self._plan(spec, instances, journal)
             hands = objects.dealt(tasks, len(instances))
+            trouble.look()
             failures = [
                 failure
                 for done in await _all(
-                    _Hand(plan, instance, self.storage, folder / str(number), journal).work(hand)
+                    _Hand(plan, instance, self.storage, folder / str(number), journal, trouble).work(hand)
                     for number, (instance, hand) in enumerate(zip(instances, hands, strict=True))
                 )
                 for failure in done
@@ -151,6 +153,10 @@ class Runner:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         if failures:
             raise JobError(_reason(failures, len(tasks), journal))
+
+    def _stop_by_fault(self, job: Job) -> None:
+        if job.status == "InProgress":
+            self.stop(self.jobs.begin_stop(job.name, time.time()))
 
     async def _tasks_of(self, spec: Spec) -> list[Task]:
         try:
@@ -170,7 +176,7 @@ class Runner:
         factory = self._factory(job.spec)
 
         async def start() -> None:
-            instances.append(await Instance.start(job.spec, factory))
+            instances.append(await Instance.start(job.spec, factory, self.job_faults.view(job.name)))
 
         try:
             await _all(start() for _ in range(count))
@@ -222,6 +228,7 @@ class _Hand:
     storage: Storage
     folder: Path
     journal: JobLog
+    trouble: Trouble
 
     async def work(self, tasks: Sequence[Task]) -> list[tuple[Task, TaskError]]:
         """Take the objects through, in order; returns those that failed."""
@@ -232,6 +239,7 @@ class _Hand:
             for number, task in left:
                 if (error := await self._one(task, self.folder / str(number))) is not None:
                     failures.append((task, error))
+                self.trouble.passed()
 
         await _all(lane() for _ in range(min(self.instance.concurrency, len(tasks))))
         return failures
@@ -239,6 +247,7 @@ class _Hand:
     async def _one(self, task: Task, folder: Path) -> TaskError | None:
         await asyncio.to_thread(folder.mkdir, parents=True)
         try:
+            self.trouble.before(task)
             await transform(task, self.plan, self.instance, self.storage, folder)
         except TaskError as error:
             self.journal.write(*(f"{task.source}: {line}" for line in error.lines))

@@ -169,6 +169,7 @@ class BatchFunctions(pulumi.ComponentResource):
             self.promotions.queue.url,
             args.data.bucket.bucket,
             notices,
+            args.data.key_arn,
         ).apply(
             lambda made: batch_environment(
                 name,
@@ -178,6 +179,7 @@ class BatchFunctions(pulumi.ComponentResource):
                 work_queue=made[2],
                 promote_queue=made[3],
                 data_bucket=made[4],
+                data_key=made[6],
                 notices_queue=made[5],
                 channels=channels(config),
                 retention_days=config.batch.job_days,

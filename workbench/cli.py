@@ -17,6 +17,7 @@ from typer.main import get_command
 
 from workbench.errors import UserError
 
+_NIGHTLY: Final = "workbench.nightly.commands"
 _POLICY: Final = "workbench.policy.commands"
 _STACK: Final = "workbench.stack.commands"
 ROOMS: Final = {
@@ -30,6 +31,7 @@ ROOMS: Final = {
     "fault": _STACK,
     "keys": _STACK,
     "policy": _POLICY,
+    "nightly": _NIGHTLY,
 }
 """Each command and the module whose `app` has it, in the order of --help."""
 

@@ -147,7 +147,7 @@ def account_store(stack: str) -> Store:
     """The store of a stack in the account that the default credential chain leads to. Raises `UserError`."""
     import boto3
 
-    client: AppConfigClient = boto3.Session(region_name=_region(stack)).client("appconfig")
+    client: AppConfigClient = boto3.Session(region_name=region_of(stack)).client("appconfig")
     applications = client.get_paginator("list_applications").paginate()
     application = _named(applications, f"inferlane-{stack}", f"stack {stack} is not deployed to this account")
     environments = client.get_paginator("list_environments").paginate(ApplicationId=application)
@@ -171,7 +171,7 @@ def _named(pages: Any, name: str, missing: str) -> str:
     raise UserError(f"{missing}: there is no {name!r} in AppConfig")
 
 
-def _region(stack: str) -> str | None:
+def region_of(stack: str) -> str | None:
     """The stack's region as its configuration says; None leaves it to the credential chain."""
     from workbench.stack.layout import project_root
 

@@ -127,7 +127,7 @@ def fingerprint(model: str, content_type: str | None, accept: str | None, body: 
 
 
 def payload_key(key: JobKey) -> str:
-    """Where a body lies that its message could not carry. No one can guess another tenant's."""
+    """Where a body lies that promotion's message could not carry, after it was read back from a run."""
     return f"batch/payloads/{_digest(key.tenant.encode())[:16]}/{key.id}"
 
 

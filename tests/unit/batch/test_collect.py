@@ -229,6 +229,16 @@ def test_a_message_without_a_record_is_left_for_ten_minutes() -> None:
     assert world.jobs.rows == {}
 
 
+def test_of_two_messages_without_a_record_the_younger_counts() -> None:
+    """Its record may be on its way, whatever became of the first."""
+    world = World()
+    world.accept(1, recorded=False)
+    world.wait(600)
+    world.accept(1, recorded=False)
+    world.collect()
+    assert len(world.work.works) == 2
+
+
 def test_a_message_that_cannot_be_read_is_left_to_the_dead_letters() -> None:
     """And counted; the others are taken."""
     world = World()
@@ -461,6 +471,21 @@ def test_a_job_whose_event_was_lost_is_settled_by_the_collector() -> None:
     world.transforms.events.clear()
     world.collect()
     assert {state(world, key) for key in keys} == {JobState.DONE}
+
+
+def test_a_job_that_has_time_is_not_asked_after() -> None:
+    """Its event is on its way: SageMaker limits how often it may be asked."""
+    world = World(batch_topology(max_wait_s=0))
+    gather(world)
+    asked: list[str] = []
+    describe = world.transforms.describe
+    world.transforms.describe = lambda name: asked.append(name) or describe(name)  # type: ignore[func-returns-value, method-assign]
+    world.wait(61)
+    world.collect()
+    assert asked == []
+    world.wait(1)
+    world.collect()
+    assert len(asked) == 1
 
 
 def test_a_data_set_is_a_run_of_its_own_and_starts_at_once() -> None:

@@ -28,7 +28,7 @@ ROOMS: Final = {
     "destroy": _STACK,
     "demo": _STACK,
     "sagemaker": _STACK,
-    "fault": _STACK,
+    "fault": "workbench.stack.fault_commands",
     "keys": _STACK,
     "policy": _POLICY,
     "nightly": _NIGHTLY,

@@ -1,4 +1,4 @@
-"""The commands of the offline stack: up, down, status, deployments, faults, keys, the demo. Parse, call, print."""
+"""The commands of the offline stack: up, down, status, deployments, keys, the demo. Parse, call, print."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from workbench.stack.processes import StackError
 from workbench.terminal import Terminal
 
 app = typer.Typer()
-fault = typer.Typer(help="Break a lane of the offline stack on purpose, and mend it.", no_args_is_help=True)
 key = typer.Typer(help="API keys of a stack with `auth: api_key`.", no_args_is_help=True)
-app.add_typer(fault, name="fault")
 app.add_typer(key, name="keys")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
@@ -26,7 +24,6 @@ Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the stack's configuration.")
 ]
 Port = Annotated[int, typer.Option("--port", help="Port of the emulated cloud, loopback only.")]
-Lane = Annotated[str, typer.Option("--lane", help="The lane to break: dedicated or serverless.")]
 TimeScale = Annotated[
     float,
     typer.Option(
@@ -35,7 +32,6 @@ TimeScale = Annotated[
         "cooldowns, schedules); models compute as fast as they do. Alarms are told apart up to 60.",
     ),
 ]
-Model = Annotated[str | None, typer.Option("--model", help="The model; the stack's first one if not given.")]
 
 
 @app.command()
@@ -153,148 +149,6 @@ def demo(
     terminal.result(figures, story.summary(figures))
 
 
-def _inject(kind: str, lane: str, model: str | None, stack: str, as_json: bool, **params: float | None) -> None:
-    from workbench.stack.faults import Faults
-
-    layout = Layout.default()
-    cloud = current(layout)
-    endpoint = str(deployment.run("outputs", stack, cloud=cloud, layout=layout).lane(lane, model)["endpoint"])
-    made = Faults(cloud).inject(endpoint, kind, {name: value for name, value in params.items() if value is not None})
-    Terminal(as_json=as_json).result(made, f"{kind} on {endpoint}: fault {made['id']}; undo: inferlane fault clear")
-
-
-@fault.command("kill")
-def fault_kill(lane: Lane = "dedicated", model: Model = None, stack: Stack = "local", as_json: AsJson = False) -> None:
-    """Kill every process of a lane and hold it down until cleared."""
-    _inject("kill", lane, model, stack, as_json)
-
-
-@fault.command("hang")
-def fault_hang(lane: Lane = "dedicated", model: Model = None, stack: Stack = "local", as_json: AsJson = False) -> None:
-    """Accept requests and never answer."""
-    _inject("hang", lane, model, stack, as_json)
-
-
-@fault.command("slow")
-def fault_slow(
-    ms: Annotated[float | None, typer.Option(help="Add so many milliseconds.")] = None,
-    factor: Annotated[float | None, typer.Option(help="Make answers so many times slower.")] = None,
-    lane: Lane = "dedicated",
-    model: Model = None,
-    stack: Stack = "local",
-    as_json: AsJson = False,
-) -> None:
-    """Delay every answer of a lane."""
-    if (ms is None) == (factor is None):
-        raise StackError("give exactly one of --ms and --factor")
-    _inject("slow", lane, model, stack, as_json, ms=ms, factor=factor)
-
-
-@fault.command("stress")
-def fault_stress(
-    cores: Annotated[float, typer.Option(help="Host cores to burn in each instance.")] = 1.0,
-    seconds: Annotated[float | None, typer.Option(help="End by itself after so long.")] = None,
-    lane: Lane = "dedicated",
-    model: Model = None,
-    stack: Stack = "local",
-    as_json: AsJson = False,
-) -> None:
-    """Burn CPU inside each instance of a lane, as a noisy neighbour would."""
-    _inject("stress", lane, model, stack, as_json, cores=cores, seconds=seconds)
-
-
-@fault.command("ping")
-def fault_ping(lane: Lane = "dedicated", model: Model = None, stack: Stack = "local", as_json: AsJson = False) -> None:
-    """Let every health check of a lane fail: what runs is replaced, and nothing new becomes healthy."""
-    _inject("ping", lane, model, stack, as_json)
-
-
-@fault.command("disk")
-def fault_disk(lane: Lane = "dedicated", model: Model = None, stack: Stack = "local", as_json: AsJson = False) -> None:
-    """Fill the disks of a lane: model code cannot write, new instances cannot extract their model."""
-    _inject("disk", lane, model, stack, as_json)
-
-
-@fault.command("memory")
-def fault_memory(
-    percent: Annotated[float, typer.Option(help="Share of requests that run out of memory.")] = 100.0,
-    lane: Lane = "dedicated",
-    model: Model = None,
-    stack: Stack = "local",
-    as_json: AsJson = False,
-) -> None:
-    """Let containers of a lane run out of memory: each is killed in the middle of a prediction and replaced."""
-    _inject("memory", lane, model, stack, as_json, percent=percent)
-
-
-@fault.command("deny")
-def fault_deny(lane: Lane = "dedicated", model: Model = None, stack: Stack = "local", as_json: AsJson = False) -> None:
-    """Answer every request of a lane with IAM's AccessDeniedException."""
-    _inject("deny", lane, model, stack, as_json)
-
-
-@fault.command("throttle")
-def fault_throttle(
-    lane: Lane = "serverless", model: Model = None, stack: Stack = "local", as_json: AsJson = False
-) -> None:
-    """Answer every request of a lane with SageMaker's ThrottlingException."""
-    _inject("throttle", lane, model, stack, as_json)
-
-
-@fault.command("platform")
-def fault_platform(
-    status: Annotated[int, typer.Option(help="403, 429 (not ready), 500, 503 or 530.")] = 503,
-    lane: Lane = "dedicated",
-    model: Model = None,
-    stack: Stack = "local",
-    as_json: AsJson = False,
-) -> None:
-    """Answer every request of a lane with SageMaker's own error of a status."""
-    _inject("platform", lane, model, stack, as_json, status=float(status))
-
-
-@fault.command("reset")
-def fault_reset(lane: Lane = "dedicated", model: Model = None, stack: Stack = "local", as_json: AsJson = False) -> None:
-    """Reset the connection of every request once it has been read."""
-    _inject("reset", lane, model, stack, as_json)
-
-
-@fault.command("errors")
-def fault_errors(
-    percent: Annotated[float, typer.Option(help="Share of requests that fail.")] = 100.0,
-    status: Annotated[int, typer.Option(help="HTTP status of the failures.")] = 500,
-    lane: Lane = "dedicated",
-    model: Model = None,
-    stack: Stack = "local",
-    as_json: AsJson = False,
-) -> None:
-    """Let a share of a lane's requests fail in the model."""
-    _inject("errors", lane, model, stack, as_json, percent=percent, status=float(status))
-
-
-@fault.command("list")
-def fault_list(as_json: AsJson = False) -> None:
-    """The faults in force."""
-    from workbench.stack.faults import Faults
-
-    active = Faults(current(Layout.default())).active()
-    text = "\n".join(
-        f"{each['id']}  {each['kind']} on {each['endpoint']} {each.get('params') or ''}" for each in active
-    )
-    Terminal(as_json=as_json).result({"faults": active}, text or "no faults")
-
-
-@fault.command("clear")
-def fault_clear(
-    fault_id: Annotated[str | None, typer.Argument(help="One fault; all if not given.")] = None, as_json: AsJson = False
-) -> None:
-    """End one fault, or all: killed instances start again."""
-    from workbench.stack.faults import Faults
-
-    ended = Faults(current(Layout.default())).clear(fault_id)
-    Terminal(as_json=as_json).result({"cleared": ended}, f"{ended} faults cleared")
-
-
 @key.command("create")
 def key_create(
     key_id: Annotated[str, typer.Argument(help="Who the key is for; policies match it: demo-app.")],
@@ -350,6 +204,8 @@ def _run(action: deployment.Action, stack: str, settings: list[str], terminal: T
 
 
 def _status_text(data: dict[str, Any]) -> str:
+    from workbench.stack.faults import target
+
     if not data["processes"]:
         return "the offline cloud is not running: inferlane up"
     lines = [f"{name:10} {state}" for name, state in data["processes"].items()]
@@ -357,5 +213,5 @@ def _status_text(data: dict[str, Any]) -> str:
     lines += [f"cloud      {data['endpoint_url']}"] if "endpoint_url" in data else []
     lines += [f"stack      {name}: {url}" for name, url in data["stacks"].items()]
     lines += [f"endpoint   {e['name']}: {e['state']}" for e in data["endpoints"]]
-    lines += [f"fault      {each['id']}: {each['kind']} on {each['endpoint']}" for each in data["faults"]]
+    lines += [f"fault      {each['id']}: {each['kind']} on {target(each)}" for each in data["faults"]]
     return "\n".join(lines)

@@ -3,8 +3,9 @@
 One endpoint for everything, as LocalStack has it: any AWS client that is pointed at this port reaches every service.
 What is ours is told by the protocol alone: the target header of the control planes, SageMaker's runtime paths, and our
 admin paths under `/_inferlane/`. Calls of an HTTP API pass through `environments`, so that a crowd of cold starts does
-not bring the host to a halt. Of MiniStack we use here the public ASGI app (`ministack.app:app`, the form its own
-documentation starts) and environment variables; `service_events` and `sdk_tasks` know the few internals that we need.
+not bring the host to a halt; what goes to MiniStack passes `faulty_services`, where faults of its services are met. Of
+MiniStack we use here the public ASGI app (`ministack.app:app`, the form its own documentation starts) and environment
+variables; `service_events` and `sdk_tasks` know the few internals that we need.
 
 Run as `python -m workbench.stack.gateway --port 4566 --sagemaker http://127.0.0.1:PORT`; `offline` hands it a socket
 that listens already (`--fd`), so that nobody else can have its port.
@@ -27,6 +28,7 @@ import aiohttp
 
 from workbench.stack.batch_permissions import permit_batches
 from workbench.stack.environments import Environments
+from workbench.stack.faulty_services import FaultyServices, read_body
 from workbench.stack.sdk_tasks import Answer, offer_sagemaker
 from workbench.stack.service_events import admit_services
 
@@ -37,7 +39,9 @@ Send = Callable[[Message], Awaitable[None]]
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OUR_TARGETS = (b"SageMaker.", b"AnyScaleFrontendService.")
-OUR_PATHS = re.compile(r"^/(_inferlane/|endpoints/[^/]+/(invocations|async-invocations|invocations-response-stream)$)")
+OUR_PATHS = re.compile(
+    r"^/(_inferlane/(?!services/)|endpoints/[^/]+/(invocations|async-invocations|invocations-response-stream)$)"
+)
 API_PATH = re.compile(r"^/_aws/execute-api/([^/]+)/")
 API_HOST = re.compile(rb"^([^.]+)\.execute-api\.")
 """The two names of an HTTP API's front door."""
@@ -89,7 +93,7 @@ class Gateway:
             await self._inner(scope, receive, send)
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = await _read_body(receive)
+        body = await read_body(receive)
         query = scope.get("query_string", b"").decode("latin-1")
         raw_path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
         url = f"{self._base_url}{raw_path}" + (f"?{query}" if query else "")
@@ -148,18 +152,6 @@ def _as_over_tls(scope: Scope) -> Scope:
     return {**scope, "headers": [*kept, (b"x-forwarded-proto", b"https")]}
 
 
-async def _read_body(receive: Receive) -> bytes:
-    parts: list[bytes] = []
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            break
-        parts.append(message.get("body", b""))
-        if not message.get("more_body"):
-            break
-    return b"".join(parts)
-
-
 async def _relay(send: Send, response: aiohttp.ClientResponse) -> None:
     """An answer whose length is not known yet: each part when it comes."""
     kept = [(name, value) for name, value in response.raw_headers if name.lower() not in HOP_BY_HOP]
@@ -181,7 +173,7 @@ async def _serve(fd: int, sagemaker: str) -> None:
     from hypercorn.config import Config
     from ministack.app import app as ministack
 
-    gateway = Gateway(admit_services(ministack), sagemaker)
+    gateway = Gateway(FaultyServices(admit_services(ministack)), sagemaker)
     offer_sagemaker(gateway.control)
     permit_batches()
     config = Config()

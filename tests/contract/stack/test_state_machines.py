@@ -113,7 +113,10 @@ def machine(cloud: Cloud, functions: Functions) -> str:
     s3.put_object(Bucket=BUCKET, Key="model.tar.gz", Body=packed.getvalue())
     s3.put_object(Bucket=BUCKET, Key="good/day.txt", Body=b"one\ntwo\n")
     s3.put_object(Bucket=BUCKET, Key="bad/day.txt", Body=b"bad\n")
-    container = {"Image": "000000000000.dkr.ecr.us-east-1.amazonaws.com/any:1", "ModelDataUrl": f"s3://{BUCKET}/model.tar.gz"}
+    container = {
+        "Image": "000000000000.dkr.ecr.us-east-1.amazonaws.com/any:1",
+        "ModelDataUrl": f"s3://{BUCKET}/model.tar.gz",
+    }
     sagemaker.create_model(ModelName="upper", PrimaryContainer=container, ExecutionRoleArn=ROLE)
     functions.make("reports", REPORTS)
     made = cloud.client("stepfunctions").create_state_machine(

@@ -56,13 +56,11 @@ def drained(queue: WorkQueue, most: int = 1000) -> list[Work | None]:
 
 
 def test_what_was_sent_is_received_until_it_is_deleted(queue: WorkQueue) -> None:
-    """All of it, each once; an empty queue gives nothing."""
+    """All of it; perhaps twice, as SQS promises no more. An empty queue gives nothing."""
     sent = [work(number) for number in range(23)]
     queue.send(sent)
     queue.send([])
-    found = drained(queue)
-    assert sorted(one.key.id for one in found if one is not None) == [one.key.id for one in sent]
-    assert {one for one in found if one is not None} == set(sent)
+    assert set(drained(queue)) == set(sent)
     assert queue.receive(10) == []
     queue.delete([])
 
@@ -177,6 +175,7 @@ MILLIS = st.integers(0, 4_000_000_000_000).map(lambda millis: millis / 1000)
         body=st.none() | st.binary(max_size=50),
         object=st.none() | TEXTS,
         dataset=st.none() | st.builds(Dataset, TEXTS, TEXTS),
+        fingerprint=st.none() | TEXTS,
     )
 )
 def test_whatever_work_holds_comes_back(one: Work) -> None:

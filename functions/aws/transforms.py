@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
 
 _EXISTS: Final = "ResourceInUse"
+_CALLS: Final = {"InvocationsTimeoutInSeconds": 3600, "InvocationsMaxRetries": 1}
+"""The most time that the API allows: one call may carry thousands of records, and would be broken off after the 600 s
+that it has otherwise. One repetition, for what was no fault of a record: a file that fails twice has poison in it, and
+is retried record by record in a run of its own."""
 _SAME_NAME: Final = "already exist"
 """Of a ValidationException, as some regions answer it."""
 
@@ -56,10 +60,11 @@ class SageMakerTransforms:
             "ModelName": spec.model_name,
             "MaxPayloadInMB": spec.max_payload_mb,
             "MaxConcurrentTransforms": spec.max_concurrent,
+            "ModelClientConfig": _CALLS,
             "TransformInput": {"DataSource": source, "SplitType": "Line" if spec.lines else "None", **typed},
             "TransformOutput": output,
             "TransformResources": {"InstanceType": spec.instance_type, "InstanceCount": spec.instance_count},
-            "Tags": self._tags,
+            **({"Tags": self._tags} if self._tags else {}),
         }
         if spec.lines:
             request["BatchStrategy"] = {"SingleRecord": "SingleRecord", "MultiRecord": "MultiRecord"}[spec.strategy]

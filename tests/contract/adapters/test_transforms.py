@@ -84,6 +84,7 @@ def test_lines_are_split_and_put_together(monkeypatch: pytest.MonkeyPatch) -> No
         "ModelName": "inferlane-test-m-batch",
         "MaxConcurrentTransforms": 4,
         "MaxPayloadInMB": 6,
+        "ModelClientConfig": {"InvocationsTimeoutInSeconds": 3600, "InvocationsMaxRetries": 1},
         "BatchStrategy": "MultiRecord",
         "TransformInput": {
             "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": SPEC.input}},
@@ -109,6 +110,12 @@ def test_an_object_is_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found["TransformInput"]["SplitType"], found["TransformOutput"]["AssembleWith"]) == ("None", "None")
     assert "ContentType" not in found["TransformInput"]
     assert found["TransformOutput"].keys() == {"S3OutputPath", "AssembleWith"}
+
+
+def test_without_tags_none_are_sent() -> None:
+    """Who sends some must be allowed to."""
+    made_without = SageMakerTransforms(hasty_client_of("sagemaker"), bucket="bucket", key=None, tags={})
+    assert "Tags" not in made_without.request(SPEC)
 
 
 def error(code: str, message: str = "m", status: int = 400) -> Reply:

@@ -88,6 +88,7 @@ class Deferral:
 
 def accept(acceptance: Acceptance, request: Request, work: Work, asked: str, time_left_s: float, log: Log) -> Deferred:
     """Take `work`, whose fingerprint is `asked`, or find the job that it is already."""
+    work = replace(work, fingerprint=asked)
     job = Job(work.key, work.model, asked, work.accepted_at, work.due_at, dataset=work.dataset)
     timeout_s = min(time_left_s, _LONGEST_S)
     try:

@@ -90,24 +90,29 @@ class Intake:
     def _take(self, steps: Steps, received: Sequence[Received], gathering: dict[Group, Run]) -> None:
         """Find out what is to become of these messages' jobs, and see to it."""
         receipts: defaultdict[JobKey, list[str]] = defaultdict(list)
-        works: dict[JobKey, Work] = {}
+        works: defaultdict[JobKey, list[Work]] = defaultdict(list)
         sent: dict[JobKey, float] = {}
         unreadable = 0
         for one in received:
             if one.work is None:
                 unreadable += 1
                 continue
-            works.setdefault(one.work.key, one.work)
+            works[one.work.key].append(one.work)
             receipts[one.work.key].append(one.receipt)
             sent[one.work.key] = max(one.sent_at, sent.get(one.work.key, one.sent_at))
         if unreadable:  # left to the queue's own dead letters, where a person can look at them
             self._ports.telemetry.count(None, {Count.MESSAGES_UNREADABLE: unreadable})
         jobs = self._ports.jobs.find(tuple(works))
-        dropped = [key for key in works if self._settled_elsewhere(jobs.get(key), sent[key])]
+        meant = {key: work for key, job in jobs.items() if (work := _meant(works[key], job)) is not None}
+        dropped = [
+            key
+            for key in works
+            if self._settled_elsewhere(jobs.get(key), sent[key]) or (key in jobs and key not in meant)
+        ]
         self._delete(dropped, receipts)
         if dropped:
             self._ports.telemetry.count(None, {Count.MESSAGES_DROPPED: len(dropped)})
-        free = [work for key, work in works.items() if key in jobs and _free(jobs[key])]
+        free = [work for key, work in meant.items() if _free(jobs[key])]
         for heap in heaps(self._with_bodies(steps, free), lambda item: len(item[1] or b""), _HEAP, _HEAP_BYTES):
             self._share_out(steps, heap, receipts, gathering)
 
@@ -228,6 +233,11 @@ class Intake:
         )
         self._ports.runs.add(run)
         return self._gatherer.into(run, [Record(work.key, work.due_at, (), b"")]) or set()
+
+
+def _meant(works: Iterable[Work], job: Job) -> Work | None:
+    """The first of the messages under one key that is of this record; another caller's says something else."""
+    return next((work for work in works if work.fingerprint in (None, job.fingerprint)), None)
 
 
 def _free(job: Job) -> bool:

@@ -1,8 +1,8 @@
 """Work as a message: JSON that queue and promotion share, and where a body lies that no message can carry.
 
 {"tenant", "id", "model", "content_type", "accept", "accepted_at_ms", "due_at_ms", "lanes", and one of "body" (Base64),
-"key" (of an object in the data bucket) or "dataset" {"input", "output"}}. Unknown members are ignored, so that a newer
-sender can add some.
+"key" (of an object in the data bucket) or "dataset" {"input", "output"}}; "fingerprint" as in its record. Unknown
+members are ignored, so that a newer sender can add some.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ def write(work: Work) -> str:
         document["key"] = work.object
     if dataset is not None:
         document["dataset"] = {"input": dataset.input, "output": dataset.output}
+    if work.fingerprint is not None:
+        document["fingerprint"] = work.fingerprint
     return json.dumps(document, separators=(",", ":"))
 
 
@@ -81,6 +83,7 @@ def _work(document: Mapping[str, object]) -> Work:
         body=None if body is None else base64.b64decode(_text(body), validate=True),
         object=_optional(document.get("key")),
         dataset=None if dataset is None else _dataset(dataset),
+        fingerprint=_optional(document.get("fingerprint")),
     )
 
 

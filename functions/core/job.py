@@ -59,6 +59,9 @@ class Work:
     object: str | None = None
     """The key of the object that holds the body, when the message could not."""
     dataset: Dataset | None = None
+    fingerprint: str | None = None
+    """As in the record it was sent for; None where no other could have been. Two callers who race with one idempotency
+    key send two messages, and only one of them gets the record: the other's says something else."""
 
 
 @dataclass(frozen=True, slots=True)

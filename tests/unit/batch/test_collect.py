@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from functions.batch_ports import Count, TransformSpec, UnavailableError
@@ -256,6 +258,36 @@ def test_the_same_message_twice_is_one_job() -> None:
     world.collect()
     assert only_run(world).records == 1
     assert world.work.works == []
+
+
+@pytest.mark.parametrize("first", ["own", "other"])
+def test_of_two_callers_with_one_key_the_one_who_has_the_record_is_answered(first: str) -> None:
+    """The other was refused; what it asked is dropped, whichever message comes first."""
+    world = World()
+    key = world.accept(1)
+    (sent,) = world.work.works
+    assert sent is not None
+    own = replace(sent, fingerprint=world.jobs.rows[key].fingerprint)
+    other = replace(sent, body=json_body(2), fingerprint="e" * 64)
+    world.work.delete([received.receipt for received in world.work.receive(10)])
+    world.work.send((own, other) if first == "own" else (other, own))
+    world.collect()
+    (file,) = world.objects.sizes(f"batch/{only_run(world).name}/in/")
+    assert world.objects.rows[file].splitlines() == [json_body(1)]
+    assert world.work.works == []
+
+
+def test_what_a_refused_caller_asked_is_never_gathered() -> None:
+    """Also when its message comes alone."""
+    world = World()
+    world.accept(1)
+    (sent,) = world.work.works
+    assert sent is not None
+    world.work.delete([received.receipt for received in world.work.receive(10)])
+    world.work.send((replace(sent, fingerprint="e" * 64),))
+    world.collect()
+    assert (world.runs.rows, world.work.works) == ({}, [])
+    assert world.counts.sums[Count.MESSAGES_DROPPED] == 1
 
 
 def test_a_run_starts_when_it_is_old_enough() -> None:

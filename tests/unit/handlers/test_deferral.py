@@ -91,7 +91,7 @@ def test_the_queue_gets_all_that_it_takes_and_the_record_no_payload() -> None:
     assert (work.accept, work.object, work.dataset) == ("application/json, */*;q=0.1", None, None)
     assert (work.accepted_at, work.due_at, work.lanes) == (NOW, NOW + 3600, ("serverless",))
     job = acceptance.records[work.key]
-    assert job.fingerprint == fingerprint(MODEL, "image/png", work.accept, raw)
+    assert job.fingerprint == work.fingerprint == fingerprint(MODEL, "image/png", work.accept, raw)
     assert (job.accepted_at, job.due_at, job.run, job.end) == (NOW, NOW + 3600, None, None)
 
 

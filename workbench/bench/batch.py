@@ -89,67 +89,99 @@ class _Seen:
     figures: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A job's time without its start-up: billed, and on the cores."""
+
+    billed_s: float
+    cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Alone:
+    """Requests to a container by themselves, and their records in one request; means of a record."""
+
+    request_s: float
+    """Each rounded up to the billed millisecond."""
+    request_cpu_s: float
+    line_s: float
+    memory_mb: float
+
+
 def _measured(here: Site, subject: Subject, whole: int, step: Callable[[], None]) -> _Seen:
     archive = project_root() / subject.archive
     if not archive.is_file():
         raise BenchError(f"{subject.archive} is not there: run `make models`")
     here.add(subject.name, archive)
     records = _records(subject.records)
-    one, lines, memory_mb = _requests(here, f"{subject.name}-1", records[: subject.requests])
+    one = _alone(here, f"{subject.name}-1", records[: subject.requests])
     step()
-    two, _, _ = _requests(here, f"{subject.name}-2", records[: subject.requests])
+    two = _alone(here, f"{subject.name}-2", records[: subject.requests])
     step()
     starts = [here.transform(subject.name, records[:1], "MultiRecord") for _ in range(PAIRS)]
-    startup_s = statistics.median(start.billed_s for start in starts)
+    start = _Work(
+        *(statistics.median(each) for each in zip(*((job.billed_s, job.cpu_s) for job in starts), strict=True))
+    )
     step()
-    work = _pairs(here, subject.name, records, startup_s, step)
-    multi_s, single_s = (statistics.median(work[name]) for name in ("MultiRecord", "SingleRecord"))
-    record_s, ran = multi_s / len(records), len(records)
+    multi, single = _pairs(here, subject.name, records, start, step)
+    record_s, ran = statistics.median(work.billed_s for work in multi) / len(records), len(records)
     if record_s * whole <= WHOLE_S:
-        ran, record_s = (
-            whole,
-            (here.transform(subject.name, _records(whole), "MultiRecord").billed_s - startup_s) / whole,
-        )
+        billed_s = here.transform(subject.name, _records(whole), "MultiRecord").billed_s - start.billed_s
+        record_s, ran = billed_s / whole, whole
     step()
     service = Service(
-        request_s=one,
-        two_core_gain=max(1.0, one / two),
+        request_s=one.request_s,
+        two_core_gain=max(1.0, one.request_s / two.request_s),
         record_core_s=record_s * here.cores,
-        startup_s=startup_s,
-        least_mb=_serverless_size(memory_mb),
+        startup_s=start.billed_s,
+        least_mb=_serverless_size(one.memory_mb),
         request_bytes=statistics.mean(map(len, records)),
         answer_bytes=len(starts[0].answers[0]),
     )
-    ratios = [a / b for a, b in zip(work["SingleRecord"], work["MultiRecord"], strict=True)]
     figures = {
-        "throughput": {
-            "multi_to_single": round(statistics.median(ratios), 3),
-            "of_pairs": [round(ratio, 3) for ratio in sorted(ratios)],
-            "multi_records_per_s": round(len(records) / multi_s, 1),
-            "single_records_per_s": round(len(records) / single_s, 1),
-        },
+        "throughput": _throughput(multi, single, len(records), here.cores),
         "why": {
-            "request_ms": round(one * 1e3, 2),
-            "lines_ms": round(lines * 1e3, 2),
-            "lines_to_requests": round(one / lines, 3),
-            "multi_core_ms": round(multi_s / len(records) * here.cores * 1e3, 2),
-            "single_core_ms": round(single_s / len(records) * here.cores * 1e3, 2),
+            "request_ms": round(one.request_s * 1e3, 2),
+            "request_cpu_ms": round(one.request_cpu_s * 1e3, 2),
+            "lines_ms": round(one.line_s * 1e3, 2),
+            "lines_to_requests": round(one.request_s / one.line_s, 3),
+            "multi_cpu_ms": round(statistics.median(work.cpu_s for work in multi) / len(records) * 1e3, 2),
+            "single_cpu_ms": round(statistics.median(work.cpu_s for work in single) / len(records) * 1e3, 2),
         },
         "service": {name: round(value, 6) for name, value in asdict(service).items()},
-        "memory_mb": round(memory_mb),
+        "memory_mb": round(one.memory_mb),
         "records_run": ran,
     }
     return _Seen(service, figures)
 
 
-def _requests(here: Site, model: str, records: Sequence[bytes]) -> tuple[float, float, float]:
-    """Mean seconds of a request by itself, to the billed millisecond; seconds of a record among many; MB held."""
+def _throughput(multi: Sequence[_Work], single: Sequence[_Work], records: int, cores: int) -> dict[str, Any]:
+    """Records a second by either strategy, and their ratio, by the clock and by what the cores did.
+
+    The two ratios differ where the machine had other things to do, or where a strategy leaves cores idle.
+    """
+    ratios = [one.billed_s / many.billed_s for many, one in zip(multi, single, strict=True)]
+    of_cpu = [one.cpu_s / many.cpu_s for many, one in zip(multi, single, strict=True)]
+    return {
+        "multi_to_single": round(statistics.median(ratios), 3),
+        "of_pairs": [round(ratio, 3) for ratio in ratios],
+        "multi_to_single_cpu": round(statistics.median(of_cpu), 3),
+        "multi_records_per_s": round(records / statistics.median(work.billed_s for work in multi), 1),
+        "single_records_per_s": round(records / statistics.median(work.billed_s for work in single), 1),
+        "cores_busy": round(statistics.median(work.cpu_s / work.billed_s for work in (*multi, *single)) / cores, 3),
+    }
+
+
+def _alone(here: Site, model: str, records: Sequence[bytes]) -> _Alone:
     with here.serverless(model) as container:
+        used_s = container.cpu_s()
         times = [_billed_s(container, record) for record in records]
+        used_s = container.cpu_s() - used_s
         memory_mb = container.memory_mb()
         body = b"".join(record + b"\n" for record in records)
         lines_s = statistics.median(container.seconds(body, JSON_LINES) for _ in range(PAIRS))
-    return statistics.mean(times), lines_s / len(records), memory_mb
+    count = len(records)
+    return _Alone(statistics.mean(times), used_s / count, lines_s / count, memory_mb)
 
 
 def _billed_s(container: Container, record: bytes) -> float:
@@ -157,16 +189,16 @@ def _billed_s(container: Container, record: bytes) -> float:
 
 
 def _pairs(
-    here: Site, model: str, records: Sequence[bytes], startup_s: float, step: Callable[[], None]
-) -> dict[str, list[float]]:
-    """Seconds of both strategies' jobs, less start-up."""
-    found: dict[str, list[float]] = {"MultiRecord": [], "SingleRecord": []}
+    here: Site, model: str, records: Sequence[bytes], start: _Work, step: Callable[[], None]
+) -> tuple[list[_Work], list[_Work]]:
+    """Both strategies' jobs, without their start-up: MultiRecord, SingleRecord."""
+    found: dict[str, list[_Work]] = {"MultiRecord": [], "SingleRecord": []}
     for turn in range(PAIRS):
         for strategy in ("MultiRecord", "SingleRecord") if turn % 2 == 0 else ("SingleRecord", "MultiRecord"):
             job = here.transform(model, records, strategy)
-            found[strategy].append(max(job.billed_s - startup_s, 1e-3))
+            found[strategy].append(_Work(job.billed_s - start.billed_s, job.cpu_s - start.cpu_s))
             step()
-    return found
+    return found["MultiRecord"], found["SingleRecord"]
 
 
 def billed(bill: Bill) -> dict[str, Any]:

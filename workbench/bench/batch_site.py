@@ -46,6 +46,8 @@ class Job:
 
     billed_s: float
     """TransformStartTime to TransformEndTime."""
+    cpu_s: float
+    """What the emulator and the job's container used of the cores, start-up included."""
     answers: tuple[bytes, ...]
     """A line each, in the order of the records."""
 
@@ -55,6 +57,8 @@ class Site:
     """What runs while the measurement lasts."""
 
     sagemaker_url: str
+    process: psutil.Process
+    """The emulator's; what it started and saw end counts as its own."""
     sagemaker: Any
     s3: Any
     cores: int
@@ -83,6 +87,7 @@ class Site:
         for number, lines in enumerate(files):
             body = b"".join(line + b"\n" for line in lines)
             self.s3.put_object(Bucket=BUCKET, Key=f"{name}/in/{number:03}.jsonl", Body=body)
+        used_s = _cpu_s(self.process)
         self.sagemaker.create_transform_job(
             TransformJobName=name,
             ModelName=f"{model}-batch",
@@ -103,10 +108,11 @@ class Site:
             TransformResources={"InstanceType": "ml.c5.xlarge", "InstanceCount": 1},
         )
         ended = self._ended(name)
+        used_s = _cpu_s(self.process) - used_s
         answers = tuple(line for number in range(len(files)) for line in self._answers(name, number))
         if len(answers) != len(records):
             raise BenchError(f"{len(answers)} answers to {len(records)} records of {name}")
-        return Job((ended["TransformEndTime"] - ended["TransformStartTime"]).total_seconds(), answers)
+        return Job((ended["TransformEndTime"] - ended["TransformStartTime"]).total_seconds(), used_s, answers)
 
     def _ended(self, name: str) -> Mapping[str, Any]:
         deadline = time.monotonic() + JOB_S
@@ -155,6 +161,10 @@ class Container:
     url: str
     pid: int
 
+    def cpu_s(self) -> float:
+        """What its process has used of the cores so far."""
+        return _cpu_s(psutil.Process(self.pid))
+
     def memory_mb(self) -> float:
         """What its process holds now."""
         return float(psutil.Process(self.pid).memory_info().rss) / 1e6
@@ -175,11 +185,11 @@ def site() -> Iterator[Site]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="inferlane-bench-")))
         cloud = stack.enter_context(_ministack(folder))
-        url = stack.enter_context(_emulator(folder, cloud))
+        url, process = stack.enter_context(_emulator(folder, cloud))
         session: Any = boto3.Session("test", "test", region_name="us-east-1")
         s3 = session.client("s3", endpoint_url=cloud)
         s3.create_bucket(Bucket=BUCKET)
-        yield Site(url, session.client("sagemaker", endpoint_url=url), s3, _cores())
+        yield Site(url, process, session.client("sagemaker", endpoint_url=url), s3, _cores())
 
 
 @contextmanager
@@ -207,13 +217,13 @@ def _healthy(url: str) -> bool:
 
 
 @contextmanager
-def _emulator(folder: Path, cloud: str) -> Iterator[str]:
+def _emulator(folder: Path, cloud: str) -> Iterator[tuple[str, psutil.Process]]:
     command = ["-m", "workbench.stack.sagemaker", "--port", "0", "--json", "--state-dir", str(folder / "state")]
     with _process(command, offline_environment(cloud), folder / "emulator") as process:
         line = process.stdout.readline() if process.stdout else ""
         if not line:
             raise BenchError(f"the emulator did not start: {(folder / 'emulator').read_text()[-1500:].strip()}")
-        yield str(json.loads(line)["url"])
+        yield str(json.loads(line)["url"]), psutil.Process(process.pid)
 
 
 @contextmanager
@@ -233,6 +243,11 @@ def _process(
         process.wait(20)
         if process.stdout:
             process.stdout.close()
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    used = process.cpu_times()
+    return float(used.user + used.system + used.children_user + used.children_system)
 
 
 def _dealt(records: Sequence[bytes], files: int) -> list[Sequence[bytes]]:

@@ -14,8 +14,14 @@ from workbench.bench.figures import BEGIN, END, block, rewrite_batch
 from workbench.bench.processes import BenchError
 
 SEEN: dict[str, Any] = {
-    "throughput": {"multi_to_single": 1.61, "of_pairs": [1.5, 1.61, 1.7]},
-    "why": {"request_ms": 100.0, "lines_ms": 70.0, "multi_core_ms": 80.0, "single_core_ms": 128.8},
+    "throughput": {"multi_to_single": 1.61, "multi_to_single_cpu": 1.5, "cores_busy": 0.97},
+    "why": {
+        "request_ms": 100.0,
+        "request_cpu_ms": 98.0,
+        "lines_ms": 70.0,
+        "multi_cpu_ms": 80.0,
+        "single_cpu_ms": 120.0,
+    },
     "service": dataclasses.asdict(BILL.service),
     "memory_mb": 250,
     "records_run": 10_000,

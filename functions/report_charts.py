@@ -17,6 +17,8 @@ WIDTH: Final = 400
 _LEFT, _RIGHT = 44, 8
 GROUPS: Final = 20
 """Groups of bins that a distribution is drawn with."""
+LONGEST_NAME: Final = 42
+"""Characters of a name in a chart."""
 LOWEST: Final = 0.0005
 """Share at the bottom of a distribution's logarithmic scale: what is rarer, or absent, lies there."""
 
@@ -55,7 +57,8 @@ def hours_chart(hours: Sequence[Slice]) -> Markup:
 
 def scores_chart(curves: Mapping[str, tuple[str, Mapping[int, int]]]) -> Markup:
     """Distributions of scores: by class of its curve, what a curve is called and its histogram. Logarithmic shares."""
-    top, base = 34, 190
+    top = 14 * len(curves) + 12
+    base = top + 156
     width = WIDTH - _LEFT - _RIGHT
     parts: list[Markup] = []
     share = 1.0
@@ -75,8 +78,8 @@ def scores_chart(curves: Mapping[str, tuple[str, Mapping[int, int]]]) -> Markup:
             for end in (group, group + 1)
         )
         parts.append(tag("polyline", points=points, class_=f"curve {kind}"))
-        x = _LEFT + place * (width / 3)
-        parts += [_line(x, 10, x + 26, 10, f"curve {kind}"), _label(x + 31, 14, called, "start")]
+        y = 8 + 14 * place
+        parts += [_line(_LEFT, y, _LEFT + 26, y, f"curve {kind}"), _label(_LEFT + 32, y + 4, _cut(called), "start")]
     said = "Share of the verdicts in each twentieth of the scores, on a logarithmic scale from 0.05 % to 100 %."
     return _chart("scores", "Scores of " + ", ".join(called for called, _ in curves.values()), said, base + 38, parts)
 
@@ -137,6 +140,11 @@ def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
 
 def _label(x: float, y: float, text: str, anchor: str) -> Markup:
     return tag("text", text, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor)
+
+
+def _cut(name: str) -> str:
+    """A name that fits beside its line."""
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
 def _short(count: int) -> str:

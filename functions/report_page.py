@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
 from typing import Final
 
 from functions.core.document import show_time
-from functions.core.recheck import Example, Slice
-from functions.core.recheck_measures import FEWEST, KS_LOOK, KS_SHIFT, PSI_LOOK, PSI_SHIFT, Drift, Level
+from functions.core.recheck import Slice
 from functions.core.recheck_report import Report
-from functions.markup import Child, Markup, joined, tag, verbatim_style
+from functions.markup import Child, Markup, tag, verbatim_style
 from functions.report_charts import hours_chart, scores_chart
 from functions.report_parts import (
+    BAR,
     NONE,
+    NUMBER,
     bar_of,
     count,
     figure,
     interval,
     percent,
-    score,
     scroll,
     section,
     shade,
@@ -32,18 +31,17 @@ from functions.report_parts import (
     table,
     tile,
 )
+from functions.report_sections import LEVELS, drift_section, examples_section, left_out_section, method_section
 from functions.report_style import CSS
 
 _STYLE_HASH: Final = base64.b64encode(hashlib.sha256(CSS.encode()).digest()).decode()
 POLICY: Final = (
     f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; img-src data:; base-uri 'none'; form-action 'none'"
 )
-_LEVELS: Final[Mapping[Level, tuple[str, str]]] = {
-    "unknown": ("cannot be told", "quiet"),
-    "stable": ("stable", "good"),
-    "look": ("worth a look", "alarm"),
-    "shift": ("shifted", "miss"),
-}
+_SLICE_COLUMNS: Final = (
+    *(("verdicts", NUMBER), ("agreement", NUMBER), ("95 % interval", BAR)),
+    *(("misses", NUMBER), ("false alarms", NUMBER)),
+)
 
 
 def page(report: Report) -> str:
@@ -66,10 +64,10 @@ def page(report: Report) -> str:
         _disagreement(report),
         _when(report),
         _slices(report),
-        _drift(report),
-        _examples(report),
-        _left_out(report),
-        _method(report),
+        drift_section(report),
+        examples_section(report),
+        left_out_section(report),
+        method_section(report),
     )
     return f"<!doctype html>\n{tag('html', head, tag('body', body), lang='en')}\n"
 
@@ -77,7 +75,7 @@ def page(report: Report) -> str:
 def _top(report: Report, title: str) -> Markup:
     found, sources = report.findings, report.sources
     total = found.total
-    level, kind = _LEVELS[report.light_drift.level]
+    level, kind = LEVELS[report.light_drift.level]
     tiles = [
         ("good", percent(total.agreement), f"agreement {interval(total.agreement)}"),
         (None, figure(found.kappa), f"Cohen's kappa {span(found.kappa)}"),
@@ -136,7 +134,11 @@ def _disagreement(report: Report) -> Markup:
     columns = [*(tag("th", label, scope="col", class_="number") for label in found.labels)]
     matrix = tag(
         "table",
-        tag("caption", f"Rows: what {report.light_model} said. Columns: what {report.heavy_model} said."),
+        tag(
+            "caption",
+            "Verdict by verdict",
+            tag("span", f"Rows: what {report.light_model} said. Columns: what {report.heavy_model} said."),
+        ),
         tag("thead", tag("tr", tag("td"), *columns, tag("th", "all", scope="col", class_="number"))),
         tag("tbody", *rows),
         class_="matrix",
@@ -151,9 +153,8 @@ def _disagreement(report: Report) -> Markup:
     ]
     shown = table(
         "Shares with their 95 % intervals",
-        ("share", "value", "95 % interval", ""),
+        (("share", ""), ("value", NUMBER), ("95 % interval", NUMBER), ("", BAR)),
         [(name, percent(each), span(each, percent=True), bar_of(each)) for name, each in shares],
-        numbers=(1, 2),
     )
     return section(
         "Where the models disagree",
@@ -173,12 +174,11 @@ def _when(report: Report) -> Markup:
         curves["before"] = ("days before", report.light_baseline)
     hours = table(
         f"By hour of the day, {report.day.zone}",
-        ("hour", "verdicts", "misses", "false alarms"),
+        (("hour", ""), ("verdicts", NUMBER), ("misses", NUMBER), ("false alarms", NUMBER)),
         [
             (f"{hour:02d}:00", count(each.verdicts), count(each.missed), count(each.alarmed))
             for hour, each in enumerate(found.hours)
         ],
-        numbers=(1, 2, 3),
     )
     return section(
         "Through the day, and by score",
@@ -208,12 +208,8 @@ def _slices(report: Report) -> Markup:
         (f"By version of {report.light_model}", "version", found.light_versions),
         (f"By version of {report.heavy_model}", "version", found.heavy_versions),
     )
-    columns = ("verdicts", "agreement", "95 % interval", "misses", "false alarms")
     tables = [
-        joined(
-            tag("h3", title),
-            table(title, (what, *columns), [_slice_row(name, each) for name, each in slices.items()], (1, 2, 4, 5)),
-        )
+        table(title, ((what, ""), *_SLICE_COLUMNS), [_slice_row(name, each) for name, each in slices.items()])
         for title, what, slices in groups
     ]
     return section("By route, lane and version", *tables)
@@ -222,103 +218,3 @@ def _slices(report: Report) -> Markup:
 def _slice_row(name: str, each: Slice) -> tuple[Child, ...]:
     bar = bar_of(each.agreement)
     return name, count(each.verdicts), percent(each.agreement), bar, count(each.missed), count(each.alarmed)
-
-
-def _drift(report: Report) -> Markup:
-    rows = [
-        _drift_row(name, each)
-        for name, each in ((report.light_model, report.light_drift), (report.heavy_model, report.heavy_drift))
-    ]
-    compared = ", ".join(each.date for each in report.baseline) or "no earlier report within seven days"
-    return section(
-        "Drift of the scores",
-        tag("p", f"Compared with: {compared}."),
-        table(
-            "Scores of the day against the days before",
-            ("model", "verdict", "PSI", "by chance", "KS distance", "by chance", "scores", "before"),
-            rows,
-            numbers=(2, 3, 4, 5, 6, 7),
-        ),
-        tag(
-            "p",
-            f"Worth a look from a population stability index (PSI) of {PSI_LOOK:g} or a Kolmogorov-Smirnov distance "
-            f"of {KS_LOOK:g}, shifted from {PSI_SHIFT:g} or {KS_SHIFT:g}, and only above what chance alone stays under "
-            f"999 times in 1,000; with fewer than {FEWEST} scores on a side nothing is said. When both models move, "
-            "the traffic has changed; when one does, that model has.",
-            class_="quiet",
-        ),
-    )
-
-
-def _drift_row(name: str, each: Drift) -> tuple[Child, ...]:
-    word, kind = _LEVELS[each.level]
-    figures = (each.psi, each.psi_chance, each.ks, each.ks_chance)
-    told = (NONE if value is None else f"{value:.4f}" for value in figures)
-    return name, tag("span", word, class_=kind), *told, count(each.scores), count(each.baseline)
-
-
-def _examples(report: Report) -> Markup:
-    found = report.findings
-    return section(
-        "The clearest disagreements",
-        tag(
-            "p",
-            "Texts as they were captured, cut where they are long: those on which the model that flags is surest. They "
-            "may offend, and they are somebody's words: this report is as confidential as the captures.",
-        ),
-        _example_table("Misses", found.missed),
-        _example_table("False alarms", found.alarmed),
-    )
-
-
-def _example_table(title: str, examples: Sequence[Example]) -> Markup:
-    if not examples:
-        return joined(tag("h3", title), tag("p", "None is shown.", class_="quiet"))
-    rows: list[tuple[Child, ...]] = [
-        (
-            tag("bdi", each.text, dir="auto"),
-            f"{each.light.label} {score(each.light.score)}",
-            f"{each.heavy.label} {score(each.heavy.score)}",
-            tag("code", f"{each.request_id} #{each.number}"),
-        )
-        for each in examples
-    ]
-    return joined(tag("h3", title), table(title, ("text", "light", "heavy", "request"), rows, first="text"))
-
-
-def _left_out(report: Report) -> Markup:
-    sources = report.sources
-    rows: list[tuple[Child, ...]] = [
-        ("Lines captured around the day", count(sources.lines)),
-        ("of another day", count(sources.elsewhere)),
-        ("delivered twice", count(sources.duplicates)),
-        ("not readable as captures", count(sources.unreadable)),
-        ("Requests of the day", count(sources.requests)),
-        *((f"not checkable: {reason}", count(number)) for reason, number in sources.unchecked.items()),
-        ("rechecked", count(sources.checked)),
-        ("Verdicts in them", count(sources.verdicts)),
-        *((f"not answered: {reason}", count(number)) for reason, number in report.unanswered.items()),
-        ("compared", count(report.findings.total.verdicts)),
-    ]
-    return section("What was looked at, and what was not", table("Requests and verdicts", ("", "count"), rows, (1,)))
-
-
-def _method(report: Report) -> Markup:
-    job = report.job
-    lasted = "" if job.seconds is None else f", {job.seconds:.0f} s"
-    price = "" if job.cost_usd is None else f", ${job.cost_usd:.6f}"
-    facts = (
-        ("Run", f"{report.run}, made {report.made_at}"),
-        ("Transform job", f"{job.name}: {job.instance_count} × {job.instance_type}{lasted}{price}"),
-        (
-            "Agreement beyond chance",
-            "Cohen's kappa, 1 at full agreement and 0 at chance; its interval is Fleiss, Cohen and Everitt's (1969). "
-            "Shares have Wilson's interval. Both at 95 %, and both take verdicts for independent.",
-        ),
-        (
-            "What it does not say",
-            "The heavy model is a yardstick, not the truth. Only captured traffic is rechecked: routes that opted in, "
-            "at the share they are captured with, and what was not redacted.",
-        ),
-    )
-    return section("How this was made", tag("dl", *(joined(tag("dt", name), tag("dd", text)) for name, text in facts)))

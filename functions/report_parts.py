@@ -11,6 +11,8 @@ from functions.report_charts import interval_bar
 
 NONE: Final = "–"
 """Stands where there is no figure."""
+NUMBER, BAR, TEXT = "number", "bar", "text"
+"""Kinds of columns: figures, intervals drawn as bars, captured text."""
 
 
 def section(title: str, *children: Child) -> Markup:
@@ -21,17 +23,18 @@ def tile(kind: str | None, figure: str, about: str) -> Markup:
     return tag("li", tag("b", figure, class_=kind), tag("span", about), class_="tile")
 
 
-def table(
-    caption: str, columns: Sequence[str], rows: Sequence[Sequence[Child]], numbers: Sequence[int] = (), first: str = ""
-) -> Markup:
-    """A table that scrolls by itself. `numbers`: columns that are aligned as such; `first`: the first one's class."""
-
-    def kind(column: int) -> str | None:
-        return "number" if column in numbers else first or None if column == 0 else None
-
-    head = tag("tr", *(tag("th", name, scope="col", class_=kind(i)) for i, name in enumerate(columns)))
-    body = [tag("tr", *(tag("td", each, class_=kind(i)) for i, each in enumerate(row))) for row in rows]
+def table(caption: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Child]]) -> Markup:
+    """A table that scrolls by itself. Columns are headings with kinds; the first one heads the rows, or is text."""
+    head = tag("tr", *(tag("th", name, scope="col", class_=kind or None) for name, kind in columns))
+    kinds = [kind for _, kind in columns]
+    body = [tag("tr", *(_cell(each, kinds[i], heads=i == 0) for i, each in enumerate(row))) for row in rows]
     return scroll(tag("table", tag("caption", caption), tag("thead", head), tag("tbody", *body)), caption)
+
+
+def _cell(child: Child, kind: str, *, heads: bool) -> Markup:
+    if heads and kind != TEXT:
+        return tag("th", child, scope="row")
+    return tag("td", child, class_=kind or None)
 
 
 def scroll(child: Markup, about: str) -> Markup:

@@ -23,11 +23,12 @@ h1{font-size:1.6rem;line-height:1.25;margin:0 0 .25rem}
 h2{font-size:1.15rem;margin:2.25rem 0 .5rem;padding-top:.75rem;border-top:1px solid var(--line)}
 h3{font-size:1rem;margin:1.25rem 0 .35rem}
 p,ul,dl{margin:.35rem 0 .75rem;max-width:46rem}
-.quiet,caption,figcaption{color:var(--quiet);font-size:.9rem}
+.quiet,figcaption{color:var(--quiet);font-size:.9rem}
 .notice{border:1px solid var(--alarm);border-left-width:.35rem;background:var(--panel);padding:.6rem .9rem;
 border-radius:.3rem}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,10.5rem),1fr));gap:.75rem;margin:1rem 0;
-padding:0;list-style:none;max-width:none}
+.tiles{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:.75rem;margin:1rem 0;padding:0;list-style:none;
+max-width:none}
+@media (min-width:48rem){.tiles{grid-template-columns:repeat(4,minmax(0,1fr))}}
 .tile{background:var(--panel);border:1px solid var(--line);border-radius:.5rem;padding:.7rem .85rem}
 .tile b{display:block;font-size:1.55rem;line-height:1.2;font-variant-numeric:tabular-nums}
 .tile span{display:block;color:var(--quiet);font-size:.85rem}
@@ -45,13 +46,15 @@ svg text{fill:var(--quiet)}
 .track{fill:var(--line)}.interval{stroke:var(--light);stroke-width:3}.point{fill:var(--light)}
 .scroll{overflow-x:auto;max-width:100%;border-radius:.3rem}
 .scroll:focus-visible,summary:focus-visible{outline:2px solid var(--light);outline-offset:2px}
-table{border-collapse:collapse;width:100%;font-size:.92rem}
-caption{text-align:left;padding:0 0 .3rem}
+table{border-collapse:collapse;width:100%;font-size:.92rem;overflow-wrap:break-word}
+caption{text-align:left;padding:.9rem .6rem .3rem;font-weight:600}
+caption span{display:block;font-weight:400;color:var(--quiet);font-size:.9rem}
 th,td{padding:.35rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
-thead th{color:var(--quiet);font-weight:600}
+thead th{color:var(--quiet);font-weight:600}tbody th{font-weight:400;min-width:8rem}
+.matrix th{min-width:0}
 .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-.text{min-width:14rem;max-width:34rem;overflow:hidden;contain:paint}
-.bar{min-width:8rem;vertical-align:middle}
+.text{min-width:14rem;max-width:34rem;overflow:hidden;contain:paint;overflow-wrap:anywhere}
+.bar{width:12rem;min-width:8rem;vertical-align:middle}
 .matrix{width:auto}.matrix td,.matrix th{border:1px solid var(--line)}
 .h1{background:var(--heat1)}.h2{background:var(--heat2)}.h3{background:var(--heat3)}
 .o1{background:var(--off1)}.o2{background:var(--off2)}.o3{background:var(--off3)}

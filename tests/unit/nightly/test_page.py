@@ -113,7 +113,7 @@ def test_an_empty_report_has_no_figures() -> None:
     """Dashes rather than zeros; no example."""
     text = page(report(findings=Recheck("ok", 5).findings(), light_baseline={}))
     parsed(text)
-    assert text.count("None is shown.") == 2
+    assert text.count(": none is shown.") == 2
     assert "days before</text>" not in text
 
 

@@ -1,8 +1,8 @@
 """Which permission SQS's batch calls need on the offline stack: the one of the single call, as on AWS.
 
 MiniStack asks for `sqs:SendMessageBatch`, an action that IAM does not have: on AWS whoever may send a message may send
-ten (Amazon SQS developer guide, "API permissions: actions and resource reference"). Beside `gateway`, `service_events`
-and `sdk_tasks` one more file that knows MiniStack; it wraps one function of it, which a contract test holds.
+ten (Amazon SQS developer guide, "API permissions: actions and resource reference"). One of the files that know
+MiniStack's internals: one function is wrapped, which a contract test holds.
 """
 
 from __future__ import annotations

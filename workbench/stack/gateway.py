@@ -5,7 +5,7 @@ What is ours is told by the protocol alone: the target header of the control pla
 admin paths under `/_inferlane/`. Calls of an HTTP API pass through `environments`, so that a crowd of cold starts does
 not bring the host to a halt; what goes to MiniStack passes `faulty_services`, where faults of its services are met. Of
 MiniStack we use here the public ASGI app (`ministack.app:app`, the form its own documentation starts) and environment
-variables; `service_events` and `sdk_tasks` know the few internals that we need.
+variables; `service_events`, `sdk_tasks`, `async_calls` and `batch_permissions` know the few internals that we need.
 
 Run as `python -m workbench.stack.gateway --port 4566 --sagemaker http://127.0.0.1:PORT`; `offline` hands it a socket
 that listens already (`--fd`), so that nobody else can have its port.
@@ -26,6 +26,7 @@ from typing import Any
 
 import aiohttp
 
+from workbench.stack.async_calls import retry_events
 from workbench.stack.batch_permissions import permit_batches
 from workbench.stack.environments import Environments
 from workbench.stack.faulty_services import FaultyServices, read_body
@@ -175,6 +176,7 @@ async def _serve(fd: int, sagemaker: str) -> None:
 
     gateway = Gateway(FaultyServices(admit_services(ministack)), sagemaker)
     offer_sagemaker(gateway.control)
+    retry_events()
     permit_batches()
     config = Config()
     config.bind = [f"fd://{fd}"]

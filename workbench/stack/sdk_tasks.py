@@ -6,8 +6,7 @@ which is that of the Java SDK's exception: the error's own name with `Exception`
 `SageMaker.ResourceLimitExceededException`), and `SageMaker.SageMakerException` for what SageMaker's model does not list
 (`ValidationException`, `ThrottlingException`). Source: Step Functions developer guide, "AWS SDK service integrations".
 
-With `gateway` and `service_events` one of the three files that know MiniStack: three names of its internals, which a
-contract test holds.
+One of the files that know MiniStack's internals: three names, which a contract test holds.
 """
 
 from __future__ import annotations

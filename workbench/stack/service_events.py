@@ -2,8 +2,8 @@
 
 MiniStack refuses PutEvents with a source `aws.*`, as AWS does of customers, and lets only its own services publish such
 events. Our SageMaker emulator is one more of them: it marks its calls with the header `X-Inferlane-Service`, and a call
-that is marked passes as a service's. Beside the gateway the only file that knows MiniStack; it wraps one function of
-it, which a contract test holds.
+that is marked passes as a service's. One of the files that know MiniStack's internals: one function is wrapped, which a
+contract test holds.
 """
 
 from __future__ import annotations

@@ -17,6 +17,12 @@ def handler(event, context):
     return {"batchItemFailures": [{"itemIdentifier": each} for each in bad]}
 """
 
+FAILS = """import json
+def handler(event, context):
+    print(json.dumps({"told": event}))
+    raise ValueError("no")
+"""
+
 
 def queue(cloud: Cloud, name: str, **attributes: str) -> tuple[str, str]:
     """A queue's URL and ARN."""
@@ -42,6 +48,31 @@ def test_a_job_event_by_its_name(cloud: Cloud, functions: Functions) -> None:
 
     told = eventually(lambda: functions.told("settles"))
     assert [each["detail"]["TransformJobName"] for each in told] == ["ours-1"]
+
+
+def test_a_failed_event_is_tried_again_and_kept(cloud: Cloud, functions: Functions) -> None:
+    """A function that fails is tried as often as its alias has it, then the event is in the alias's destination."""
+    kept, kept_arn = queue(cloud, "kept")
+    functions.make("fails", FAILS)
+    lambdas, events = cloud.client("lambda"), cloud.client("events")
+    version = lambdas.publish_version(FunctionName="fails")["Version"]
+    alias = lambdas.create_alias(FunctionName="fails", Name="live", FunctionVersion=version)["AliasArn"]
+    lambdas.put_function_event_invoke_config(
+        FunctionName="fails",
+        Qualifier="live",
+        MaximumRetryAttempts=1,
+        DestinationConfig={"OnFailure": {"Destination": kept_arn}},
+    )
+    events.put_rule(Name="fails", EventPattern=json.dumps({"source": ["ours"]}))
+    events.put_targets(Rule="fails", Targets=[{"Id": "1", "Arn": alias}])
+    events.put_events(Entries=[{"Source": "ours", "DetailType": "any", "Detail": '{"job": "1"}'}])
+
+    sqs = cloud.client("sqs")
+    (message,) = eventually(lambda: sqs.receive_message(QueueUrl=kept, WaitTimeSeconds=1).get("Messages"))
+    failed = json.loads(message["Body"])
+    assert failed["requestPayload"]["detail"] == {"job": "1"}
+    assert failed["requestContext"]["condition"] == "RetriesExhausted"
+    eventually(lambda: len(functions.told("fails")) == 2)
 
 
 def test_messages_by_tens_and_their_failures(cloud: Cloud, functions: Functions) -> None:

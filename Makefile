@@ -5,6 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 MODEL  := models/moderation-light/build/model.tar.gz
+HEAVY  := models/moderation-heavy/build/model.tar.gz
+sources = $(shell find $(1) models/building models/contract -type f -not -path '*/build/*' -not -name '*.pyc' -not -name README.md)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup models demo test drill conformance coverage mutation check bench lock clean
@@ -12,7 +14,7 @@ MODEL  := models/moderation-light/build/model.tar.gz
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-setup: $(STAMP) $(MODEL) ## install the locked dependencies and build the sample model
+setup: $(STAMP) models ## install the locked dependencies and build the sample models
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "inferlane needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -22,9 +24,11 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-models: $(MODEL) ## build the sample model's artifact
-$(MODEL): $(STAMP) $(shell find models/moderation-light -type f -not -path '*/build/*' -not -name '*.pyc' -not -name README.md)
+models: $(MODEL) $(HEAVY) ## build the sample models' artifacts
+$(MODEL): $(STAMP) $(call sources,models/moderation-light)
 	@$(BIN)/python models/moderation-light/build.py
+$(HEAVY): $(MODEL) $(call sources,models/moderation-heavy)
+	@$(BIN)/python models/moderation-heavy/build.py
 
 demo: setup ## the whole story on the offline stack; ARGS=--json for one JSON object
 	@$(BIN)/inferlane demo $(ARGS)

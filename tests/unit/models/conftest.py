@@ -1,4 +1,4 @@
-"""Loads the sample model's files from where they lie: its folder is no package, and it must stand alone."""
+"""Loads the sample models' files from where they lie: their folders are no packages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from types import ModuleType
 
 import pytest
 
-FOLDER = Path(__file__).resolve().parents[3] / "models" / "moderation-light"
+MODELS = Path(__file__).resolve().parents[3] / "models"
+FOLDER, HEAVY = MODELS / "moderation-light", MODELS / "moderation-heavy"
+CONTRACT = MODELS / "contract"
+for folder in (MODELS, CONTRACT, HEAVY):  # what a build puts on the path, and what an archive has beside inference.py
+    sys.path.append(str(folder))
 
 
 def load_inference(path: Path, name: str) -> ModuleType:
@@ -33,10 +37,8 @@ def inference() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def step() -> Callable[[str], ModuleType]:
-    """Return a module of the build by name."""
-    if str(FOLDER) not in sys.path:
-        sys.path.append(str(FOLDER))
-    return lambda name: importlib.import_module(f"moderation_light.{name}")
+    """Return a module that the builds share by name."""
+    return lambda name: importlib.import_module(f"building.{name}")
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from .conftest import FOLDER, load_inference
+from .conftest import CONTRACT, FOLDER, load_inference
 
 JSON, JSON_LINES = "application/json", "application/jsonlines"
 
@@ -181,10 +181,14 @@ def test_import_is_cheap() -> None:
     code = (
         "import runpy, sys; runpy.run_path(sys.argv[1]); "
         "print(sorted({name.partition('.')[0] for name in sys.modules} "
-        "& {'numpy', 'onnxruntime', 'tokenizers', 'functions', 'workbench', 'infra', 'moderation_light'}))"
+        "& {'numpy', 'onnxruntime', 'tokenizers', 'functions', 'workbench', 'infra', 'building'}))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, str(FOLDER / "code" / "inference.py")], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, str(FOLDER / "code" / "inference.py")],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(CONTRACT)},
     )
     assert done.stdout.strip() == "[]"
 
@@ -198,7 +202,7 @@ def test_toolkit_keeps_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
     toolkit = ModuleType("sagemaker_inference.errors")
     toolkit.BaseInferenceToolkitError = BaseInferenceToolkitError  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "sagemaker_inference.errors", toolkit)
-    module = load_inference(FOLDER / "code" / "inference.py", "moderation_light_under_toolkit")
+    module = load_inference(CONTRACT / "moderation_contract.py", "contract_under_toolkit")
     with pytest.raises(BaseInferenceToolkitError) as raised:
         module.input_fn(b"", "text/csv")
     assert raised.value.status_code == 415  # type: ignore[attr-defined]

@@ -88,6 +88,7 @@ def test_shipped_layout(artifact: Path) -> None:
         "LICENSE.training-data",
         "NOTICE",
         "code/inference.py",
+        "code/moderation_contract.py",
         "code/requirements.txt",
         "model.json",
         "model.onnx",
@@ -201,7 +202,7 @@ def test_readme_without_markers(step: Step, tmp_path: Path) -> None:
     path = tmp_path / "README.md"
     path.write_text(f"before\n{readme.BEGIN}\nold")
     with pytest.raises(readme.MarkerError, match="end of figures"):
-        readme.write(path, {})
+        readme.write(path, "new")
     assert path.read_text() == f"before\n{readme.BEGIN}\nold"
 
 

@@ -2,7 +2,7 @@
 
 Rules
 - L2-regularised logistic regression, solved by Newton's method to the optimum: no seed, no step size, one answer.
-- The penalty is the one of PENALTIES with the least log loss over five folds. The answer carries a probability, so a
+- The penalty is the one of those given with the least log loss over five folds. The answer carries a probability, so a
   proper scoring rule picks it, not a count of hits.
 - The threshold is the hundredth with the most hits on those out-of-fold probabilities; of equal ones, the nearest to
   0.5.
@@ -11,6 +11,7 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,23 +32,26 @@ class Head:
     threshold: float
     penalty: float
     log_loss: tuple[tuple[float, float], ...]  # (penalty, out-of-fold log loss), as compared
+    accuracy: float  # out of fold, at the threshold
 
 
-def train(vectors: Floats, toxic: Flags) -> Head:
+def train(vectors: Floats, toxic: Flags, penalties: Sequence[float] = PENALTIES) -> Head:
     """Fit the head on the training half: `vectors` (n, d) and `toxic` (n,), in an order that is as good as random."""
     losses: list[tuple[float, float]] = []
     guesses: dict[float, Floats] = {}
-    for penalty in PENALTIES:
+    for penalty in penalties:
         guesses[penalty] = _out_of_fold(vectors, toxic, penalty)
         losses.append((penalty, _log_loss(guesses[penalty], toxic)))
     best = min(losses, key=lambda pair: pair[1])[0]
     solution = _fit(vectors, toxic, best)
+    threshold = _threshold(guesses[best], toxic)
     return Head(
         weights=tuple(round(float(weight), 6) for weight in solution[:-1]),
         bias=round(float(solution[-1]), 6),
-        threshold=_threshold(guesses[best], toxic),
+        threshold=threshold,
         penalty=best,
         log_loss=tuple(losses),
+        accuracy=float(((guesses[best] >= threshold) == toxic).mean()),
     )
 
 

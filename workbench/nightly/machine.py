@@ -8,6 +8,7 @@ in.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ STEPS: Final[Mapping[str, str]] = {
 }
 """What the states of the machine mean to whoever waits."""
 ENDED: Final = ("SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED")
+
+_OURS: Final = re.compile(r"inferlane-.+-nightly").fullmatch
 
 Progress = Callable[[str], None]
 """Told what is being done, whenever it changes."""
@@ -109,10 +112,8 @@ class Machine:
 def offline_machine(stack: str) -> Machine:
     """The recheck of a stack on the offline cloud. Raises `UserError`."""
     from workbench.stack.cloud import current
-    from workbench.stack.deployment import require_stack
-    from workbench.stack.layout import Layout, project_root
+    from workbench.stack.layout import Layout
 
-    require_stack(project_root(), stack)
     return machine_of(stack, current(Layout.default()).client, pause_s=0.5)
 
 
@@ -131,16 +132,18 @@ def machine_of(stack: str, client: Callable[[str], Any], pause_s: float) -> Mach
     states = client("stepfunctions")
     wanted = f"inferlane-{stack}-nightly"
     pages = states.get_paginator("list_state_machines").paginate()
-    arns = [each["stateMachineArn"] for page in pages for each in page["stateMachines"] if each["name"] == wanted]
-    if not arns:
+    found = {each["name"]: each["stateMachineArn"] for page in pages for each in page["stateMachines"]}
+    if wanted not in found:
+        others = sorted(name.removeprefix("inferlane-").removesuffix("-nightly") for name in found if _OURS(name))
         raise UserError(
-            f"stack {stack} has no nightly recheck here: there is no state machine {wanted!r}. Is the stack deployed, "
-            "and does its file have `inferlane:nightly`?"
+            f"stack {stack} has no nightly recheck here: is it deployed, and does its file have `inferlane:nightly`? "
+            f"Stacks with one: {', '.join(others) or 'none'}"
         )
-    tags = {tag["key"]: tag["value"] for tag in states.list_tags_for_resource(resourceArn=arns[0])["tags"]}
+    arn = found[wanted]
+    tags = {tag["key"]: tag["value"] for tag in states.list_tags_for_resource(resourceArn=arn)["tags"]}
     if BUCKET_TAG not in tags:
         raise UserError(f"state machine {wanted!r} has no tag {BUCKET_TAG!r}: deploy the stack again")
-    return Machine(stack, arns[0], tags[BUCKET_TAG], states, client("s3"), pause_s=pause_s)
+    return Machine(stack, arn, tags[BUCKET_TAG], states, client("s3"), pause_s=pause_s)
 
 
 def _cause(found: Mapping[str, Any]) -> str:

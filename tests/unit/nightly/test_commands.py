@@ -129,8 +129,11 @@ def test_a_stack_is_found_by_its_machine_and_the_machines_tag() -> None:
 def test_a_stack_without_a_recheck_is_told() -> None:
     """Not deployed, not configured, or of an older program."""
     states = FakeStates(machines={})
-    with pytest.raises(UserError, match="stack mature has no nightly recheck here"):
+    with pytest.raises(UserError, match=r"stack mature has no nightly recheck here: is it .* Stacks with one: none"):
         machine_of("mature", lambda _service: states, pause_s=1)
+    states.machines = {ARN: {}, ARN.replace("inferlane-mature-nightly", "another"): {}}
+    with pytest.raises(UserError, match=r"Stacks with one: mature$"):
+        machine_of("local", lambda _service: states, pause_s=1)
     states.machines = {ARN: {}}
     with pytest.raises(UserError, match="no tag 'inferlane:bucket': deploy the stack again"):
         machine_of("mature", lambda _service: states, pause_s=1)

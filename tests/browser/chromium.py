@@ -11,6 +11,7 @@ import base64
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -115,6 +116,7 @@ def opened(program: str) -> Iterator[Page]:
             [program, *FLAGS, *sandbox, f"--user-data-dir={folder}", "about:blank"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            start_new_session=True,  # the program may be a script that starts another one: they end together
         )
         try:
             with asyncio.Runner() as runner:
@@ -124,11 +126,11 @@ def opened(program: str) -> Iterator[Page]:
                 finally:
                     runner.run(session.close())
         finally:
-            process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(5)
-            process.kill()
-            process.wait()
+            for ending in (signal.SIGTERM, signal.SIGKILL):
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, ending)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(5)
 
 
 def _port(file: Path) -> int:

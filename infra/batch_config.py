@@ -109,7 +109,9 @@ class BatchConfig(Section):
     """How long payloads, inputs and results are kept."""
     job_days: Annotated[int, between(1, 3650)] = 7
     """How long a job's record is kept after it has ended."""
-    collect_timeout_s: Annotated[int, between(30, 900, ": a function runs 15 minutes at most")] = 240
+    collect_timeout_s: Annotated[
+        int, between(60, 900, ": it begins nothing in its last 45 s, and a function runs 15 minutes at most")
+    ] = 240
     """How long one turn of `collect` may take, and how long the queue hides what it was given."""
     promote_concurrency: Annotated[int, between(2, 1000)] = 10
     """Instances of `promote` at a time (botocore lambda 2015-03-31, MaximumConcurrency): what batch may ask of the

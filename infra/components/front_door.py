@@ -45,9 +45,9 @@ ACCESS_LOG = {
 JOB_ROUTES = {
     "list": "ANY /v1/jobs",
     "one": "ANY /v1/jobs/{id}",
-    "batches": "POST /v1/models/{model}/batches",
+    "batches": "ANY /v1/models/{model}/batches",
 }
-"""What the `jobs` function answers (docs/openapi)."""
+"""What the `jobs` function answers (docs/openapi); of any method, so that it can say which are served."""
 
 
 @dataclass(frozen=True)

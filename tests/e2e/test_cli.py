@@ -94,10 +94,11 @@ def test_unknown_stacks_lanes_and_models_name_what_there_is(deployed: Deployment
 
 
 def models(package: str, *, memory_mb: int) -> str:
-    """A --set of one model `m` with both lanes."""
+    """A --set of one model `m` with all lanes."""
     lanes = {
         "dedicated": {"instance_type": "ml.g5.xlarge", "min_instances": 1, "max_instances": 1, "slots_per_instance": 1},
         "serverless": {"memory_mb": memory_mb, "max_concurrency": 2},
+        "batch": {"instance_type": "ml.c5.xlarge", "usd_per_instance_hour": 0.204},
     }
     return "inferlane:models=" + json.dumps({"m": {"package": package, **lanes}})
 

@@ -64,10 +64,10 @@ def test_health_needs_no_key_and_tells_nothing(deployed: Deployment) -> None:
 
 
 def test_lanes_tell_what_the_router_believes(deployed: Deployment, api_key: Keys) -> None:
-    """GET /v1/lanes names both lanes and the snapshot's age."""
+    """GET /v1/lanes names all lanes and the snapshot's age."""
     response = HTTP.request("GET", deployed.url + "/v1/lanes", headers=api_key("demo-app"))
     assert response.status == 200
-    assert set(response.json()["models"]["moderation"]["lanes"]) == {"dedicated", "serverless"}
+    assert set(response.json()["models"]["moderation"]["lanes"]) == {"dedicated", "serverless", "batch"}
 
 
 @pytest.mark.parametrize(

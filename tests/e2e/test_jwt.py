@@ -102,7 +102,10 @@ def serverless_project(folder: Path, stack: str, policy: str, changes: Mapping[s
     shutil.copy(project_root() / "Pulumi.yaml", folder)
     file = yaml.safe_load((project_root() / "Pulumi.local.yaml").read_text())
     file["config"] |= {"inferlane:stage": "prototype", "inferlane:policy": f"policies/{stack}.yaml", **changes}
-    del file["config"]["inferlane:models"][MODEL]["dedicated"]
+    for deferring in ("inferlane:batch", "inferlane:capture"):
+        file["config"].pop(deferring, None)
+    for lane in ("dedicated", "batch"):
+        file["config"]["inferlane:models"][MODEL].pop(lane, None)
     (folder / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump(file))
     (folder / f"policies/{stack}.yaml").write_text(policy)
     return folder

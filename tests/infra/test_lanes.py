@@ -161,7 +161,7 @@ def test_a_lane_may_pull_its_image_and_write_its_log(programs: dict[str, Program
 
 
 def test_only_their_services_assume_the_roles(programs: dict[str, Program]) -> None:
-    """Functions run as Lambda, containers as SageMaker."""
+    """Functions run as Lambda, containers as SageMaker, deliveries as Firehose; Scheduler starts what has its time."""
     trusted = {
         resource["inputs"]["name"]: resource["inputs"]["assumeRolePolicy"].split('"Service": "')[1].split('"')[0]
         for resource in of_type(programs["local"], "Role")
@@ -169,6 +169,13 @@ def test_only_their_services_assume_the_roles(programs: dict[str, Program]) -> N
 
     assert trusted == {
         "inferlane-local-moderation-model": "sagemaker.amazonaws.com",
+        "inferlane-local-moderation-batch": "sagemaker.amazonaws.com",
+        "inferlane-local-capture": "firehose.amazonaws.com",
+        **{f"inferlane-local-{name}-schedule": "scheduler.amazonaws.com" for name in ("collect", "audit")},
+        **{
+            f"inferlane-local-{name}": "lambda.amazonaws.com"
+            for name in ("collect", "settle", "promote", "audit", "jobs")
+        },
         "inferlane-local-route": "lambda.amazonaws.com",
         "inferlane-local-authorize": "lambda.amazonaws.com",
         "inferlane-local-validate": "lambda.amazonaws.com",

@@ -20,6 +20,9 @@ STACKS = ("local", "growth", "prototype", "mature")
 ALL = (*STACKS, "mature-plain", "mature-told")
 """With the cases of a stack that has more or less."""
 
+KNOW_THE_LANES = {f"{name}-function" for name in ("route", "jobs", "collect", "settle", "promote", "audit")}
+"""What ships with the topology, and so changes with a lane."""
+
 
 def nulls(value: Any, path: str = "") -> list[str]:
     """Paths of all nulls in a JSON value."""
@@ -69,7 +72,7 @@ def test_what_sagemaker_cannot_change_is_named_by_its_content(programs: dict[str
     for resource in of_type(programs["local"], kind):
         name = resource["inputs"]["name"]
 
-        assert re.fullmatch(r"inferlane-local-moderation-(dedicated|serverless)-[0-9a-f]{10}", name)
+        assert re.fullmatch(r"inferlane-local-moderation-(dedicated|serverless|batch)-[0-9a-f]{10}", name)
         assert len(name) <= 63
 
 
@@ -94,13 +97,13 @@ def changed(before: Program, after: Program) -> set[str]:
 
 
 def test_more_serverless_memory_moves_only_the_serverless_endpoint(programs: dict[str, Program]) -> None:
-    """The serverless configuration, the endpoint that names it and the function's package change; nothing else."""
+    """The serverless configuration, the endpoint that names it and the functions' packages change; nothing else."""
     before, after = programs["local"], programs["local-3072-mb"]
 
     assert changed(before, after) == {
         "moderation-serverless-config",
         "moderation-serverless-endpoint",
-        "route-function",
+        *KNOW_THE_LANES,
     }
     name = "moderation-serverless-endpoint"
     assert {key for key, value in named(after, name).items() if named(before, name)[key] != value} == {
@@ -117,7 +120,7 @@ def test_a_changed_model_reaches_its_endpoint(programs: dict[str, Program]) -> N
         "moderation-dedicated-config",
         "moderation-dedicated-endpoint",
         "moderation-dedicated-scaling-policy",
-        "route-function",
+        *KNOW_THE_LANES,
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from functions import settings
+from infra.components.front_door import JOB_ROUTES
 from tests.infra.capture import Program, arn
 from tests.infra.conftest import JWT, named, of_type, one, statements
 
@@ -52,6 +53,10 @@ def test_the_route_function_reads_what_the_program_writes(programs: dict[str, Pr
         policy_ttl_s=15,
         log_level="INFO",
         snapshot_table="inferlane-local-snapshot",
+        jobs_table="inferlane-local-jobs",
+        work_queue="https://sqs.us-east-1.amazonaws.com/000000000000/inferlane-local-work",
+        data_bucket="inferlane-local-data-0a1b2c3",
+        capture_stream="inferlane-local-capture",
     )
     assert read.snapshot_table == "inferlane-local-snapshot"
     assert (read.stack, read.metric_period_s, read.snapshot_ttl_s, read.policy_ttl_s) == ("local", 10, 3, 15)
@@ -112,7 +117,10 @@ def test_only_liveness_is_open_with_api_keys(programs: dict[str, Program]) -> No
     program = programs["local"]
     authorizer = named(program, "front-door-proxy-authorizer")
 
-    assert routes(program) == {"GET /healthz": "NONE", "ANY /{proxy+}": "CUSTOM"}
+    assert routes(program) == {
+        "GET /healthz": "NONE",
+        **dict.fromkeys(("ANY /{proxy+}", *JOB_ROUTES.values()), "CUSTOM"),
+    }
     assert authorizer["identitySources"] == ["$request.header.x-api-key"]
     assert (authorizer["authorizerPayloadFormatVersion"], authorizer["enableSimpleResponses"]) == ("2.0", True)
 

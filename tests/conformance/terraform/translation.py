@@ -21,7 +21,10 @@ RENAMED: Mapping[str, Mapping[str, str]] = {
     "aws_lambda_permission": {"function": "function_name"},
 }
 """Type -> property (in snake case) -> argument."""
-TYPES: Mapping[str, str] = {"s3/BucketObjectv2": "aws_s3_object"}
+TYPES: Mapping[str, str] = {
+    "s3/BucketObjectv2": "aws_s3_object",
+    "sqs/RedriveAllowPolicy": "aws_sqs_queue_redrive_allow_policy",
+}
 """Module and class -> type, where no rule finds it."""
 MARK = re.compile(r"__tf\(([a-z0-9_]+\.[A-Za-z0-9_-]+\.[a-z0-9_]+)\)__")
 
@@ -134,7 +137,16 @@ def _arguments(
 def _block(row: object, block: Block, path: str, problems: list[str]) -> dict[str, object]:
     if not isinstance(row, Mapping):
         raise TranslationError(f"{path}: expected a mapping, not {row!r}")
-    return dict(_arguments({snake(k): v for k, v in row.items()}, block, path, problems))
+    return dict(_arguments(_keys_by_role({snake(k): v for k, v in row.items()}, block), block, path, problems))
+
+
+def _keys_by_role(properties: Mapping[str, object], block: Block) -> Mapping[str, object]:
+    """An index's keys as provider 5 has them: `hash_key` and `range_key` for a list of `key_schemas`."""
+    keys = properties.get("key_schemas")
+    if not isinstance(keys, list) or "hash_key" not in block.attributes or block.find("key_schemas"):
+        return properties
+    roles = {f"{key['keyType'].lower()}_key": key["attributeName"] for key in keys}
+    return {**{name: value for name, value in properties.items() if name != "key_schemas"}, **roles}
 
 
 def _value(value: object, type_: Any) -> object:

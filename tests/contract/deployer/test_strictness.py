@@ -43,13 +43,31 @@ def preview(folder: Path, program: str) -> tuple[int, str]:
             'b = aws.s3.Bucket("b")\naws.cloudwatch.LogGroup("l", name=b.hosted_zone_id.apply(lambda z: f"/{z}/x"))',
             "output hostedZoneId of aws:s3/bucket:Bucket is not mapped, but aws:cloudwatch/logGroup:LogGroup",
         ),
+        (
+            'aws.kinesis.FirehoseDeliveryStream("s", destination="splunk")',
+            "a delivery stream's destination is extended_s3 offline, not 'splunk'",
+        ),
+        ('aws.cloudwatch.EventRule("r", is_enabled=True, state="ENABLED")', "a rule has either state or isEnabled"),
         ('aws.s3.Bucket.get("b", "there")', "reading what another program made"),
         ("aws.get_availability_zones()", "the function aws:index/getAvailabilityZones"),
         ('aws.Provider("p", region="eu-west-1")', "offline there is one cloud, one region"),
         ('aws.s3.Bucket("b", opts=pulumi.ResourceOptions(import_="x"))', "option import_ is not supported"),
         ('raise KeyError("mine")', "the program failed: KeyError: 'mine'"),
     ],
-    ids=["type", "input", "urn", "export", "read", "get", "function", "provider", "import", "program"],
+    ids=[
+        "type",
+        "input",
+        "urn",
+        "export",
+        "read",
+        "stream",
+        "rule",
+        "get",
+        "function",
+        "provider",
+        "import",
+        "program",
+    ],
 )
 def test_refused(tmp_path: Path, program: str, message: str) -> None:
     """The program ends with 1 and a message that names what it asked for."""

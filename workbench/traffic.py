@@ -138,6 +138,12 @@ class Client:
             latency_ms = (time.perf_counter() - began) * 1000
             return Answer(began - self._began, 0, latency_ms, error=f"{type(error).__name__}: {error}")
 
+    async def read(self, path: str) -> dict[str, Any]:
+        """The JSON document at `path`. Raises `aiohttp.ClientError` for any answer but 200."""
+        async with self._session.get(self._url + path, raise_for_status=True) as response:
+            document: dict[str, Any] = await response.json()
+            return document
+
     async def closed(
         self,
         calls: Iterable[Call],

@@ -23,17 +23,17 @@ NOTIFY = {
 }
 DATASETS = ["s3://reviews/in/{tenant}/", "s3://reviews-out/"]
 DATASET_KEY = "arn:aws:kms:us-east-1:000000000000:key/reviews"
-_MATURE: dict[str, object] = {"models.moderation-heavy.package": LIGHT}
+_HEAVY: dict[str, object] = {"models.moderation-heavy.package": LIGHT}
 CASES: Mapping[str, tuple[str, dict[str, object]]] = {
-    "local": ("local", {}),
+    "local": ("local", _HEAVY),
     "growth": ("growth", {}),
     "prototype": ("prototype", {}),
-    "mature": ("mature", _MATURE),
-    "mature-plain": ("mature", {**_MATURE, "nightly": None, "capture": None}),
+    "mature": ("mature", _HEAVY),
+    "mature-plain": ("mature", {**_HEAVY, "nightly": None, "capture": None}),
     "mature-told": (
         "mature",
         {
-            **_MATURE,
+            **_HEAVY,
             "auth": "api_key",
             "batch": {"notify": NOTIFY, "datasets": DATASETS, "dataset_keys": [DATASET_KEY]},
             "alarms": {"topic": TOPIC},
@@ -41,9 +41,9 @@ CASES: Mapping[str, tuple[str, dict[str, object]]] = {
     ),
     "growth-jwt": ("growth", {"auth": "jwt", "jwt": JWT}),
     "growth-topic": ("growth", {"alarms": {"errors_percent": 2, "p99_ms": 2000, "topic": TOPIC}}),
-    "local-again": ("local", {}),
-    "local-3072-mb": ("local", {"models.moderation.serverless.memory_mb": 3072}),
-    "local-8-slots": ("local", {"models.moderation.dedicated.slots_per_instance": 8}),
+    "local-again": ("local", _HEAVY),
+    "local-3072-mb": ("local", {**_HEAVY, "models.moderation.serverless.memory_mb": 3072}),
+    "local-8-slots": ("local", {**_HEAVY, "models.moderation.dedicated.slots_per_instance": 8}),
 }
 """Case -> stack file and what is changed in it (dotted paths under `inferlane:`)."""
 

@@ -170,11 +170,14 @@ def test_only_their_services_assume_the_roles(programs: dict[str, Program]) -> N
     assert trusted == {
         "inferlane-local-moderation-model": "sagemaker.amazonaws.com",
         "inferlane-local-moderation-batch": "sagemaker.amazonaws.com",
+        "inferlane-local-moderation-heavy-model": "sagemaker.amazonaws.com",
+        "inferlane-local-moderation-heavy-batch": "sagemaker.amazonaws.com",
+        "inferlane-local-nightly": "states.amazonaws.com",
         "inferlane-local-capture": "firehose.amazonaws.com",
-        **{f"inferlane-local-{name}-schedule": "scheduler.amazonaws.com" for name in ("collect", "audit")},
+        **{f"inferlane-local-{name}-schedule": "scheduler.amazonaws.com" for name in ("collect", "audit", "nightly")},
         **{
             f"inferlane-local-{name}": "lambda.amazonaws.com"
-            for name in ("collect", "settle", "promote", "audit", "jobs")
+            for name in ("collect", "settle", "promote", "audit", "jobs", "prepare", "report")
         },
         "inferlane-local-route": "lambda.amazonaws.com",
         "inferlane-local-authorize": "lambda.amazonaws.com",

@@ -20,7 +20,8 @@ STACKS = ("local", "growth", "prototype", "mature")
 ALL = (*STACKS, "mature-plain", "mature-told")
 """With the cases of a stack that has more or less."""
 
-KNOW_THE_LANES = {f"{name}-function" for name in ("route", "jobs", "collect", "settle", "promote", "audit")}
+_KNOWING = ("route", "jobs", "collect", "settle", "promote", "audit", "prepare", "report")
+KNOW_THE_LANES = {f"{name}-function" for name in _KNOWING}
 """What ships with the topology, and so changes with a lane."""
 
 
@@ -72,7 +73,7 @@ def test_what_sagemaker_cannot_change_is_named_by_its_content(programs: dict[str
     for resource in of_type(programs["local"], kind):
         name = resource["inputs"]["name"]
 
-        assert re.fullmatch(r"inferlane-local-moderation-(dedicated|serverless|batch)-[0-9a-f]{10}", name)
+        assert re.fullmatch(r"inferlane-local-moderation(-heavy)?-(dedicated|serverless|batch)-[0-9a-f]{10}", name)
         assert len(name) <= 63
 
 

@@ -182,6 +182,10 @@ class WorkQueue(Protocol):
         """Done with them. One that could not be deleted comes again."""
         ...
 
+    def hide(self, receipt: str, seconds: int) -> None:
+        """Have one that was received come again in so long, instead of when the queue would show it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class TransformSpec:

@@ -256,6 +256,7 @@ def acceptance(settings: AcceptanceSettings, region: str, keys: Credentials) -> 
         settings.jobs_table,
         service("sqs", "sqs", settings.sqs_url),
         settings.work_queue,
+        settings.promote_queue,
         service("s3", f"{bucket}.s3" if s3_url is None else "s3", s3_url),
         objects_path="" if s3_url is None else f"/{bucket}",
     )

@@ -4,27 +4,30 @@ The order is what makes the promise good (see `ports.Acceptance`): the work firs
 So whatever was answered with 202 has both, and what failed on the way was promised to nobody. Its idempotency key finds
 a record whose answer was lost.
 
+What batch could not answer in time is promoted as it is accepted: its record says so, and its work goes to promotion's
+queue instead of the collector's.
+
 A key names one request of one tenant: the same again gets the same job, something else under it is refused (422).
 Without a key the id is random.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
 from functions.answer import Answer, Call, document_answer, problem_answer
 from functions.batch_ports import BatchError, UnavailableError
 from functions.core.decision import Decision
-from functions.core.deferral import due_at, lanes_in_time, moment_ms
+from functions.core.deferral import due_at, lanes_in_time, moment_ms, urgent
 from functions.core.document import show_time
 from functions.core.identity import owner
-from functions.core.job import Job, JobKey, Work, fingerprint, keyed_id
+from functions.core.job import PROMOTED, Job, JobKey, Work, fingerprint, keyed_id
 from functions.core.policy import Policy
 from functions.core.problem import Problem
 from functions.core.request import Request
-from functions.core.topology import SyncLane
+from functions.core.topology import Topology
 from functions.core.wishes import IDEMPOTENCY_HEADER, read_wishes
 from functions.ports import Acceptance, Clock, Log
 
@@ -45,6 +48,8 @@ class Deferred:
     job: str | None = None
     recorded: bool = False
     """Whether the job is new: counted once, however often it is asked for."""
+    promoted: bool = False
+    """Whether it is new and was promoted at once."""
 
 
 class Deferral:
@@ -57,39 +62,43 @@ class Deferral:
         self._ids = ids
         self._log = log
 
-    def defer(
-        self, call: Call, decision: Decision, policy: Policy, lanes: Mapping[str, SyncLane], time_left_s: float
-    ) -> Deferred:
-        """Accept an admitted request with batch in its order. `lanes`: its model's that answer while a caller waits."""
-        request = call.request
+    def defer(self, call: Call, decision: Decision, policy: Policy, topology: Topology, time_left_s: float) -> Deferred:
+        """Accept an admitted request with batch in its order."""
+        request, model = call.request, decision.model or ""
         if not call.body:
             return Deferred(problem_answer(request.id, Problem(400, "Work that may wait needs a body.", "empty-body")))
         now = self._clock.now()
         wishes = read_wishes(request.headers)
         tenant = owner(request.identity, policy)
         key = request.headers.get(IDEMPOTENCY_HEADER)
+        due = due_at(now, decision.within_s or policy.defaults.within_s, wishes.deadline_ms)
+        known = topology.sync_lanes(model)
+        lanes = lanes_in_time(decision.order, policy.defaults.order, known, len(call.body), request.content_type)
         work = Work(
             key=JobKey(tenant, self._ids() if key is None else keyed_id(tenant, key)),
-            model=decision.model or "",
+            model=model,
             content_type=request.content_type,
             accept=call.accept,
             accepted_at=moment_ms(now),
-            due_at=due_at(now, decision.within_s or policy.defaults.within_s, wishes.deadline_ms),
-            lanes=lanes_in_time(decision.order, policy.defaults.order, lanes, len(call.body), request.content_type),
+            due_at=due,
+            lanes=lanes,
             body=call.body,
+            fingerprint=fingerprint(model, request.content_type, call.accept, call.body),
         )
-        asked = fingerprint(work.model, work.content_type, work.accept, call.body)
-        deferred = accept(self._acceptance, request, work, asked, time_left_s, self._log)
+        run = PROMOTED if urgent(due, topology.batch_lane(model), lanes, now) else None
+        deferred = accept(self._acceptance, request, work, run, time_left_s, self._log)
         if deferred.job is None or not wishes.respond_async:
             return deferred
         headers = {**deferred.answer.headers, "preference-applied": "respond-async"}
         return replace(deferred, answer=replace(deferred.answer, headers=headers))
 
 
-def accept(acceptance: Acceptance, request: Request, work: Work, asked: str, time_left_s: float, log: Log) -> Deferred:
-    """Take `work`, whose fingerprint is `asked`, or find the job that it is already."""
-    work = replace(work, fingerprint=asked)
-    job = Job(work.key, work.model, asked, work.accepted_at, work.due_at, dataset=work.dataset)
+def accept(
+    acceptance: Acceptance, request: Request, work: Work, run: str | None, time_left_s: float, log: Log
+) -> Deferred:
+    """Take `work`, or find the job that it is already. `run`: who answers for it from the start, if anybody."""
+    asked = work.fingerprint or ""
+    job = Job(work.key, work.model, asked, work.accepted_at, work.due_at, run, dataset=work.dataset)
     timeout_s = min(time_left_s, _LONGEST_S)
     try:
         if timeout_s < _SHORTEST_S:
@@ -104,7 +113,8 @@ def accept(acceptance: Acceptance, request: Request, work: Work, asked: str, tim
     if found is not None and found.fingerprint != asked:
         words = "This Idempotency-Key was used before, for another request."
         return Deferred(problem_answer(request.id, Problem(422, words, "idempotency-key-reused")))
-    return Deferred(_promise(request, found or job), work.key.id, recorded=found is None)
+    is_new = found is None
+    return Deferred(_promise(request, found or job), work.key.id, is_new, is_new and run == PROMOTED)
 
 
 def _promise(request: Request, job: Job) -> Answer:

@@ -14,7 +14,7 @@ from typing import Final
 
 from functions.batch_ports import BatchPorts, Count, Received
 from functions.core.batch_plan import in_time, takes_more
-from functions.core.job import Dataset, Job, JobError, JobKey, JobState, Work, keyed_id
+from functions.core.job import UNKNOWN_S, Dataset, Job, JobError, JobKey, JobState, Work, keyed_id
 from functions.core.run import Group, Run, RunState
 from functions.core.shards import Record, as_line, group_of, heaps
 from functions.core.topology import BatchLane, Topology
@@ -27,8 +27,6 @@ RESERVE_S: Final = 45.0
 """No new heap is begun with less: one takes seconds, unless S3 or DynamoDB slow down."""
 _HEAP: Final = 500
 _HEAP_BYTES: Final = 16_000_000
-_UNKNOWN_S: Final = 600.0
-"""A message precedes its record by a moment; one without a record for so long was never accepted."""
 _TOO_LARGE: Final = JobError(413, "The body is larger than the batch lane takes.")
 _GONE: Final = JobError(500, "The stored request is gone.")
 
@@ -123,7 +121,7 @@ class Intake:
         before the record says so.
         """
         if job is None:
-            return self._ports.clock.now() - sent_at >= _UNKNOWN_S
+            return self._ports.clock.now() - sent_at >= UNKNOWN_S
         return not _free(job)
 
     def _delete(self, keys: Iterable[JobKey], receipts: Mapping[JobKey, Sequence[str]]) -> None:
@@ -237,7 +235,7 @@ class Intake:
 
 def _meant(works: Iterable[Work], job: Job) -> Work | None:
     """The first of the messages under one key that is of this record; another caller's says something else."""
-    return next((work for work in works if work.fingerprint in (None, job.fingerprint)), None)
+    return next((work for work in works if work.is_of(job)), None)
 
 
 def _free(job: Job) -> bool:

@@ -248,6 +248,7 @@ class Jobs:
             return problem_answer(request.id, Problem(400, str(error)))
         now = self._clock.now()
         key = request.headers.get(IDEMPOTENCY_HEADER)
+        named = f"{asked.dataset.input}\n{asked.dataset.output}".encode()
         work = Work(
             key=JobKey(tenant, self._ids() if key is None else keyed_id(tenant, key)),
             model=model,
@@ -257,10 +258,9 @@ class Jobs:
             due_at=due_at(now, _WITHIN_S, wishes.deadline_ms),
             lanes=(),
             dataset=asked.dataset,
+            fingerprint=fingerprint(model, asked.content_type, asked.accept, named),
         )
-        named = f"{asked.dataset.input}\n{asked.dataset.output}".encode()
-        wanted = fingerprint(model, asked.content_type, asked.accept, named)
-        deferred = accept(self._acceptance, request, work, wanted, call.time_left_s, self._log)
+        deferred = accept(self._acceptance, request, work, None, call.time_left_s, self._log)
         if deferred.recorded:
             self._telemetry.count(model, {Count.JOBS_ACCEPTED: 1})
         return deferred.answer

@@ -108,6 +108,8 @@ class Acceptance(Protocol):
     def accept(self, work: Work, job: Job, timeout_s: float) -> Job | None:
         """First the work to the queue (a body too large for a message to S3 before that), then the record.
 
+        The queue is the collector's, or promotion's where that answers for `job`.
+
         None: `job` is recorded. Else the record that existed under its key, left as it is. An error: nothing is
         promised; the work may lie in the queue, where without a record it comes to nothing, and when the last answer
         was lost there may be a record. All within about `timeout_s`.

@@ -1,8 +1,10 @@
 """The use case of the `promote` function: a job that would come too late in batch is answered by a lane that is there.
 
 A message is here before its record says so: where the one who sent it was killed in between, the claim is made here.
-Whatever answers first ends the job; a second message, or a batch answer that still comes, changes nothing. While no
-lane answers, the message comes again, until the job is due and expires.
+One from acceptance is here before there is a record: it comes again until there is one, and after ten minutes without
+it was never accepted. Of two callers who raced with one idempotency key, the record is one's, and the other's message
+is dropped. Whatever answers first ends the job; a second message, or a batch answer that still comes, changes nothing.
+While no lane answers, the message comes again, soon enough for several tries, until the job is due and expires.
 """
 
 from __future__ import annotations
@@ -11,8 +13,9 @@ import json
 from collections.abc import Callable
 from typing import Final
 
-from functions.batch_ports import BatchPorts
-from functions.core.job import PROMOTED, Job, JobError, JobState, Work
+from functions.batch_ports import BatchError, BatchPorts
+from functions.core.deferral import QUICK_TRIES, pause_s
+from functions.core.job import PROMOTED, UNKNOWN_S, Job, JobError, JobState, Work
 from functions.core.outcome import Kind
 from functions.core.topology import Topology
 from functions.endings import Answer, Ending, Endings
@@ -20,7 +23,7 @@ from functions.execute import Execution, Payload, execute
 from functions.health import Alone, Health
 from functions.ports import Invoker
 
-RENEW_AFTER: Final = 6
+RENEW_AFTER: Final = QUICK_TRIES
 """Receives after which a message is sent anew: an outage of the lanes must not make dead letters of jobs."""
 _RESERVE_S: Final = 5.0
 """Kept back from the function's own end, to write the answer."""
@@ -48,7 +51,10 @@ class Promoter:
         Raises `BatchError`, with the same meaning.
         """
         job = self._ports.jobs.find((work.key,)).get(work.key)
-        if job is None or job.state is not JobState.ACCEPTED:
+        if job is None:
+            was_never = self._ports.clock.now() - work.accepted_at >= UNKNOWN_S
+            return was_never or self._renewed(work, received_count)
+        if job.state is not JobState.ACCEPTED or not work.is_of(job):
             return True
         if job.run != PROMOTED and not self._ports.jobs.claim((work.key,), PROMOTED, job.run):
             return False
@@ -66,6 +72,16 @@ class Promoter:
             return self._renewed(work, received_count)
         self._end(work, ending)
         return True
+
+    def put_off(self, work: Work, receipt: str, received_count: int) -> None:
+        """Have a message that must come again do so in time for its job. At worst the queue's own time passes."""
+        seconds = pause_s(work.due_at, received_count, self._ports.clock.now())
+        if seconds is None:
+            return
+        try:
+            self._ports.promotions.hide(receipt, seconds)
+        except BatchError as error:
+            self._ports.log.warning("a message comes again later than it should", extra={"cause": str(error)})
 
     def _execute(self, work: Work, body: bytes, deadline_s: float) -> Execution:
         known = self._topology.sync_lanes(work.model)

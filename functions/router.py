@@ -152,7 +152,7 @@ class Router:
     def _defer(self, deferral: Deferral, call: Call, decision: Decision, policy: Policy, began: float) -> Deferred:
         """Make a job of it, as far as there is time for that."""
         left_s = min(_LATEST_S, call.time_left_s) - (self._clock.monotonic() - began)
-        return deferral.defer(call, decision, policy, self._lanes[decision.model or ""], left_s)
+        return deferral.defer(call, decision, policy, self._topology, left_s)
 
     def _capture(
         self, capturer: Capturer, call: Call, route: Route, decision: Decision, done: Execution, moment: _Moment
@@ -221,6 +221,7 @@ class Router:
             demand_s=_demand_s(lanes, decision, moment),
             job=None if besides.deferred is None else besides.deferred.job,
             recorded=besides.deferred is not None and besides.deferred.recorded,
+            promoted=besides.deferred is not None and besides.deferred.promoted,
             captured=besides.captured,
         )
         headers = {**answer.headers, **_receipt_headers(receipt)}

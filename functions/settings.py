@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 
@@ -39,6 +39,8 @@ class AcceptanceSettings:
     """URL of the SQS queue."""
     data_bucket: str
     """S3 bucket of what a message cannot carry."""
+    promote_queue: str | None = None
+    """Likewise, of what cannot wait for batch; None: nothing that is accepted here is urgent."""
     dynamodb_url: str | None = None
     sqs_url: str | None = None
     s3_url: str | None = None
@@ -102,6 +104,8 @@ METRICS_NAMESPACE = "Inferlane"
 """CloudWatch namespace of everything we emit."""
 JOBS_ACCEPTED = "JobsAccepted"
 """Jobs that were promised an answer (202), by {stack}: one for each new record, none for one that was there already."""
+JOBS_PROMOTED = "JobsPromoted"
+"""Jobs that another lane is to answer, since batch would come too late, by {stack}."""
 CAPTURE_FAILURES = "CaptureFailures"
 """Captured requests that could not be handed over in time, by {stack}."""
 
@@ -119,17 +123,19 @@ def router_environment(
     snapshot_table: str | None = None,
     jobs_table: str | None = None,
     work_queue: str | None = None,
+    promote_queue: str | None = None,
     data_bucket: str | None = None,
     capture_stream: str | None = None,
 ) -> dict[str, str]:
     """The environment the Pulumi program gives the `route` function; `read_router` reads it back.
 
-    `jobs_table`, `work_queue` (a URL) and `data_bucket` go together: a stack with a batch lane has all three.
+    `jobs_table`, the queues (URLs) and `data_bucket` go together: a stack with a batch lane has them all.
     """
     optional = {
         f"{PREFIX}SNAPSHOT_TABLE": snapshot_table,
         f"{PREFIX}JOBS_TABLE": jobs_table,
         f"{PREFIX}WORK_QUEUE": work_queue,
+        f"{PREFIX}PROMOTE_QUEUE": promote_queue,
         f"{PREFIX}DATA_BUCKET": data_bucket,
         f"{PREFIX}CAPTURE_STREAM": capture_stream,
     }
@@ -176,7 +182,7 @@ def read_router(environ: Mapping[str, str] | None = None) -> RouterSettings:
         dynamodb_url=read_url(env, "DYNAMODB"),
         keys=read_keys(env),
         snapshot_table=env.get(f"{PREFIX}SNAPSHOT_TABLE") or None,
-        acceptance=read_acceptance(env) if env.get(f"{PREFIX}JOBS_TABLE") else None,
+        acceptance=_read_deferral(env) if env.get(f"{PREFIX}JOBS_TABLE") else None,
         capture_stream=env.get(f"{PREFIX}CAPTURE_STREAM") or None,
         firehose_url=read_url(env, "FIREHOSE"),
     )
@@ -193,8 +199,13 @@ def read_authorizer(environ: Mapping[str, str] | None = None) -> AuthorizerSetti
     )
 
 
+def _read_deferral(env: Mapping[str, str]) -> AcceptanceSettings:
+    """Where the router's jobs go, of which some are urgent."""
+    return replace(read_acceptance(env), promote_queue=read_text(env, f"{PREFIX}PROMOTE_QUEUE"))
+
+
 def read_acceptance(env: Mapping[str, str]) -> AcceptanceSettings:
-    """Where accepted jobs go. Raises `SettingsError`."""
+    """Where accepted jobs go, none of them urgent. Raises `SettingsError`."""
     return AcceptanceSettings(
         jobs_table=read_text(env, f"{PREFIX}JOBS_TABLE"),
         work_queue=read_text(env, f"{PREFIX}WORK_QUEUE"),

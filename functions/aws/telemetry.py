@@ -21,6 +21,7 @@ own, since neither rule nor serving lane says anything of it:
   dimension one value only, and `lane` is the one that served.
 * `JobsAccepted` by {stack} and {stack, model}: 1 for a request that became a new job, which the audit holds against
   the records; one that found its job again by its idempotency key counts no second time.
+* `JobsPromoted` by the same: of these, 1 for one that was too urgent for batch. The collector counts its own.
 * `CaptureFailures` by the same: of a request that was to be captured, whether it was not.
 """
 
@@ -34,7 +35,7 @@ from typing import Final
 
 from functions.core.decision import Decision
 from functions.core.receipt import Receipt
-from functions.settings import CAPTURE_FAILURES, JOBS_ACCEPTED
+from functions.settings import CAPTURE_FAILURES, JOBS_ACCEPTED, JOBS_PROMOTED
 
 _NONE: Final = "none"
 """Dimension value of a request that no lane served, or that names no model."""
@@ -52,7 +53,7 @@ _UNITS: Final = {
 _DEMAND: Final = "Demand"
 _AGE: Final = "SnapshotAge"
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
-_RARE: Final = (_DEMAND, JOBS_ACCEPTED, CAPTURE_FAILURES)
+_RARE: Final = (_DEMAND, JOBS_ACCEPTED, JOBS_PROMOTED, CAPTURE_FAILURES)
 """Metrics that only some lines have."""
 _MOST: Final = 1024
 """Decisions whose text is kept; there are as many as callers, sizes and wishes that rules tell apart."""
@@ -99,6 +100,8 @@ class EmfTelemetry:
             line[_DEMAND] = receipt.demand_s
         if receipt.recorded:
             line[JOBS_ACCEPTED] = 1
+        if receipt.promoted:
+            line[JOBS_PROMOTED] = 1
         if receipt.captured is not None:
             line[CAPTURE_FAILURES] = int(not receipt.captured)
         self._cold = 0

@@ -41,6 +41,10 @@ class SqsClient(Protocol):
         """DeleteMessageBatch."""
         ...
 
+    def change_message_visibility(self, **asked: Any) -> object:
+        """ChangeMessageVisibility."""
+        ...
+
 
 class SqsQueue:
     """One queue."""
@@ -106,6 +110,11 @@ class SqsQueue:
         entries = [{"Id": str(i), "ReceiptHandle": receipt} for i, receipt in enumerate(receipts)]
         with translated():
             self._client.delete_message_batch(QueueUrl=self._url, Entries=entries)
+
+    def hide(self, receipt: str, seconds: int) -> None:
+        """Have it come again in so long (see `batch_ports.WorkQueue`)."""
+        with translated():
+            self._client.change_message_visibility(QueueUrl=self._url, ReceiptHandle=receipt, VisibilityTimeout=seconds)
 
 
 def _received(message: Mapping[str, Any]) -> Received:

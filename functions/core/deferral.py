@@ -1,4 +1,5 @@
-"""A request that may wait, on its way to become a job: when it is due, and which lanes may still answer it in time.
+"""A request that may wait, on its way to become a job: when it is due, which lanes may still answer it in time, and
+whether it has to go to them at once.
 
 Due is what the policy grants (`within`) from now on; a deadline that the caller states can only shorten it. Whole
 milliseconds, so that record, listing and message never differ by a rounding.
@@ -7,14 +8,27 @@ The lanes are those the deadline guard may promote it to: the synchronous ones b
 else those before it, which have just failed or been full and may have come back; else the policy's default order; else
 all of the model, serverless first, since it is the one that needs no room to be paid for. One that cannot serve this
 body is not among them.
+
+Urgent is what batch would answer too late even if the collector's next look at the queue took it: by then its deadline
+might have passed in the queue. It is promoted as it is accepted. What was promoted and not answered is tried again
+after an eighth of the time that is left, so that a deadline of half a minute has several tries; after a few, only as
+often as its queue shows a message again, so that an outage of a service makes no dead letters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
+from functions.core.batch_plan import TICK_S, in_time
 from functions.core.decide import accepts
-from functions.core.topology import ServerlessLane, SyncLane
+from functions.core.topology import BatchLane, ServerlessLane, SyncLane
+
+QUICK_TRIES: Final = 6
+"""Of a promoted job that is not answered, one soon after the other."""
+SHORTEST_PAUSE_S: Final = 2
+LONGEST_PAUSE_S: Final = 60
+_PAUSE_SHARE: Final = 8
 
 
 def moment_ms(now: float) -> float:
@@ -41,6 +55,21 @@ def lanes_in_time(
         if found := _serving(names, lanes, size, content_type):
             return found
     return ()
+
+
+def urgent(due_at: float, lane: BatchLane | None, lanes: Sequence[str], now: float) -> bool:
+    """Whether a job is promoted at once; `lanes` are those that may answer it instead, `lane` is batch's, if it is."""
+    return bool(lanes) and (lane is None or not in_time(due_at, lane, 1, now + TICK_S))
+
+
+def pause_s(due_at: float, received_count: int, now: float) -> int | None:
+    """Whole seconds until a promoted job is tried again; None: its queue decides."""
+    if received_count >= QUICK_TRIES:
+        return None
+    left_s = due_at - now
+    if left_s <= 0:  # what could be neither answered nor ended is in no hurry any more
+        return LONGEST_PAUSE_S
+    return int(min(max(left_s / _PAUSE_SHARE, SHORTEST_PAUSE_S), LONGEST_PAUSE_S))
 
 
 def _serving(

@@ -14,6 +14,8 @@ from typing import Final
 
 PROMOTED: Final = "promoted"
 """Stands where a run's name would: the job was taken out of the batch lane to be answered in time by another."""
+UNKNOWN_S: Final = 600.0
+"""A message precedes its record by a moment; one without a record for so long was never accepted."""
 
 
 class JobState(StrEnum):
@@ -62,6 +64,10 @@ class Work:
     fingerprint: str | None = None
     """As in the record it was sent for; None where no other could have been. Two callers who race with one idempotency
     key send two messages, and only one of them gets the record: the other's says something else."""
+
+    def is_of(self, job: Job) -> bool:
+        """Whether this was sent for the record that there is under its key."""
+        return self.fingerprint is None or self.fingerprint == job.fingerprint
 
 
 @dataclass(frozen=True, slots=True)

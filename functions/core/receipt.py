@@ -78,6 +78,8 @@ class Receipt:
     """The id of the job that it became, or is already."""
     recorded: bool = False
     """Whether that job is new."""
+    promoted: bool = False
+    """Whether it is new and too urgent for batch: another lane is to answer it."""
     captured: bool | None = None
     """Whether it was kept for the nightly recheck; None: it was not to be."""
 

@@ -1,4 +1,7 @@
-"""The `promote` Lambda: reads the promotion queue, and says which messages must come again."""
+"""The `promote` Lambda: reads the promotion queue, and says which messages must come again.
+
+Those whose deadlines are nearest first; what must come again does so in time for its deadline.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from functools import cache
 from functions.aws.work_messages import read
 from functions.batch_bootstrap import PromoteParts, promote_parts
 from functions.batch_settings import read_batch
+from functions.core.job import Work
 from functions.handlers.turn import Context, TurnError, failures, records, time_left_s, turn
 
 
@@ -23,19 +27,26 @@ def _parts() -> PromoteParts:
 
 def respond(event: object, context: Context, parts: PromoteParts) -> dict[str, object]:
     """Answer the job of each message. One that cannot be read ends among the dead letters, where a person looks."""
-    again = [message.get("messageId") for message in records(event) if not _one(message, context, parts)]
+    again: list[object] = []
+    readable: list[tuple[Mapping[str, object], Work]] = []
+    for message in records(event):
+        if (work := read(str(message.get("body")))) is not None:
+            readable.append((message, work))
+        else:
+            parts.log.error("a message cannot be read", extra={"message": message.get("messageId")})
+            again.append(message.get("messageId"))
+    for message, work in sorted(readable, key=lambda one: one[1].due_at):
+        if not _one(work, _receives(message), context, parts):
+            parts.promoter.put_off(work, str(message.get("receiptHandle")), _receives(message))
+            again.append(message.get("messageId"))
     return failures(again)
 
 
-def _one(message: Mapping[str, object], context: Context, parts: PromoteParts) -> bool:
+def _one(work: Work, received_count: int, context: Context, parts: PromoteParts) -> bool:
     """Whether the message is done with."""
-    work = read(str(message.get("body")))
-    if work is None:
-        parts.log.error("a message cannot be read", extra={"message": message.get("messageId")})
-        return False
     try:
         with turn("promote", parts.log, {"job": work.key.id, "model": work.model}) as found:
-            done = parts.promoter.promote(work, _receives(message), time_left_s(context))
+            done = parts.promoter.promote(work, received_count, time_left_s(context))
             found["done"] = done
     except TurnError:
         return False

@@ -37,8 +37,9 @@ SETTLE_TIMEOUT_S = 900
 PROMOTE_TIMEOUT_S = 150
 """Two attempts of 60 s, as long as SageMaker gives any, with what is around them."""
 PROMOTE_BATCH = 5
-PROMOTE_RECEIVES = 10
-"""The function sends anew what came often in vain, so that an outage makes no dead letters; a crash does."""
+PROMOTE_RECEIVES = 16
+"""Six of them soon after each other (`functions/core/deferral.py`). The function sends anew what came often in vain, so
+that an outage of the lanes makes no dead letters; a crash does, or a table that is away for half an hour."""
 COLLECT_RECEIVES = 10
 AUDIT_TIMEOUT_S = 900
 EVENT_TRIES = 2

@@ -15,10 +15,12 @@ PAYLOADS = "batch/payloads/"
 
 @dataclass(frozen=True)
 class Deferral:
-    """The jobs table, the queue, and the bucket for what a message cannot carry."""
+    """The jobs table, the queues, and the bucket for what a message cannot carry."""
 
     store: JobStore
     work: WorkQueue
+    promotions: WorkQueue
+    """For what cannot wait until the collector looks."""
     data: DataBucket
 
     @property
@@ -27,5 +29,6 @@ class Deferral:
         return [
             self.store.may(self.store.jobs, "GetItem", "PutItem"),
             *self.work.sends,
+            *self.promotions.sends,
             *self.data.writes(PAYLOADS),
         ]

@@ -84,7 +84,7 @@ class DeferredWork(pulumi.ComponentResource):
             ),
             opts=self._here,
         )
-        self.deferral = Deferral(store, batch.work, args.data)
+        self.deferral = Deferral(store, batch.work, batch.promotions, args.data)
         self.jobs = JobApi(
             "job-api",
             JobApiArgs(config, args.topology, args.policy, store, batch.work, args.data, config.tags_for("job-api")),

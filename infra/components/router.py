@@ -1,8 +1,7 @@
 """The router: the `route` function and the door in front of it.
 
 The function may invoke exactly the stack's endpoints, read metrics and its policy, share its snapshot, and accept what
-can wait. Which
-endpoints there are it learns from the topology in its package, which exists only once the endpoints do.
+can wait. Which endpoints there are it learns from the topology in its package, which exists only once the endpoints do.
 """
 
 from __future__ import annotations
@@ -130,6 +129,7 @@ def _environment(args: RouterArgs) -> pulumi.Output[dict[str, str]]:
         args.snapshots.table.name,
         deferral and deferral.store.jobs.name,
         deferral and deferral.work.queue.url,
+        deferral and deferral.promotions.queue.url,
         deferral and deferral.data.bucket.bucket,
         capture and capture.stream.name,
     ).apply(
@@ -141,8 +141,9 @@ def _environment(args: RouterArgs) -> pulumi.Output[dict[str, str]]:
             snapshot_table=names[3],
             jobs_table=names[4],
             work_queue=names[5],
-            data_bucket=names[6],
-            capture_stream=names[7],
+            promote_queue=names[6],
+            data_bucket=names[7],
+            capture_stream=names[8],
             metric_period_s=router.metric_period_s,
             snapshot_ttl_s=router.snapshot_ttl_s,
             policy_ttl_s=router.policy_ttl_s,

@@ -159,7 +159,7 @@ def test_the_tables_are_kept_safe(programs: dict[str, Program], table: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "hidden_s", "receives"), [("work", 240, 10), ("promote", 150, 10), ("notices", 90, 20)]
+    ("name", "hidden_s", "receives"), [("work", 240, 10), ("promote", 150, 16), ("notices", 90, 20)]
 )
 def test_a_queue_ends_in_one_that_people_read(
     programs: dict[str, Program], name: str, hidden_s: int, receives: int
@@ -310,7 +310,10 @@ def test_the_audit_only_reads(programs: dict[str, Program]) -> None:
 
 
 def test_the_router_accepts(programs: dict[str, Program]) -> None:
-    """With a batch lane the route function may look for, send and record a job, and keep a payload; without, not."""
+    """With a batch lane the route function may look for, send and record a job, and keep a payload; without, not.
+
+    What is urgent it sends to promotion; a data set is not, so `jobs` cannot.
+    """
     grants = granted(programs["mature-plain"], "route-grants")
     variables = named(programs["mature-plain"], "route-function")["environment"]["variables"]
     read = settings.read_router(variables | {"AWS_REGION": REGION})
@@ -321,7 +324,10 @@ def test_the_router_accepts(programs: dict[str, Program]) -> None:
     )
     assert JOBS in grants["dynamodb:GetItem"] & grants["dynamodb:PutItem"]
     assert JOBS not in grants["dynamodb:UpdateItem"]
-    assert grants["sqs:SendMessage"] == {queue("work")}
+    assert grants["sqs:SendMessage"] == {queue("work"), queue("promote")}
+    assert granted(programs["mature-plain"], "jobs-grants")["sqs:SendMessage"] == {queue("work")}
+    url = f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/inferlane-mature-"
+    assert (read.acceptance.work_queue, read.acceptance.promote_queue) == (f"{url}work", f"{url}promote")
     assert grants["s3:PutObject"] == {f"{DATA}/batch/payloads/*"}
     without = named(programs["growth"], "route-function")["environment"]["variables"]
     assert settings.read_router(without | {"AWS_REGION": REGION}).acceptance is None

@@ -55,6 +55,7 @@ def test_the_route_function_reads_what_the_program_writes(programs: dict[str, Pr
         snapshot_table="inferlane-local-snapshot",
         jobs_table="inferlane-local-jobs",
         work_queue="https://sqs.us-east-1.amazonaws.com/000000000000/inferlane-local-work",
+        promote_queue="https://sqs.us-east-1.amazonaws.com/000000000000/inferlane-local-promote",
         data_bucket="inferlane-local-data-0a1b2c3",
         capture_stream="inferlane-local-capture",
     )

@@ -13,7 +13,7 @@ from functions.aws.job_items import decode, encode
 from functions.aws.work_messages import INLINE_BYTES, read
 from functions.batch_ports import BusyError, UnavailableError
 from functions.bootstrap import acceptance
-from functions.core.job import Job, JobKey, Work
+from functions.core.job import PROMOTED, Job, JobKey, Work
 from functions.settings import AcceptanceSettings
 from tests.contract.adapters.stub import Received, Reply, Stub, unused_url
 from tests.contract.adapters.test_direct import JSON, KEYS, boto
@@ -23,10 +23,11 @@ WORK = Work(KEY, "m", "application/json", None, 1_700_000_000.25, 1_700_003_600.
 JOB = Job(KEY, "m", "f" * 64, 1_700_000_000.25, 1_700_003_600.5)
 OK = Reply(200, b"{}", JSON)
 QUEUE = "https://sqs.us-east-1.amazonaws.com/123456789012/inferlane-test-work"
+PROMOTIONS = "https://sqs.us-east-1.amazonaws.com/123456789012/inferlane-test-promote"
 
 
 def made(url: str) -> DirectAcceptance:
-    return acceptance(AcceptanceSettings("jobs", QUEUE, "bucket", url, url, url), "us-east-1", KEYS)
+    return acceptance(AcceptanceSettings("jobs", QUEUE, "bucket", PROMOTIONS, url, url, url), "us-east-1", KEYS)
 
 
 def told(seen: Received) -> tuple[str, str, str, object]:
@@ -82,6 +83,28 @@ def test_a_body_that_no_message_carries_goes_to_s3_first() -> None:
     work = read(json.loads(sent.body)["MessageBody"])
     assert work is not None
     assert (work.body, f"/bucket/{work.object}") == (None, put.path)
+
+
+def test_what_promotion_answers_for_goes_to_its_queue() -> None:
+    """With a second's delay, so that the record is there; the collector's queue hears nothing of it."""
+    urgent = replace(JOB, run=PROMOTED)
+    with Stub(OK) as stub:
+        assert made(stub.url).accept(WORK, urgent, 5) is None
+        sent, put = (json.loads(seen.body) for seen in stub.received)
+        boto(stub.url, "sqs").send_message(**sent)
+        assert told(stub.received[2]) == told(stub.received[0])
+    assert (sent["QueueUrl"], sent["DelaySeconds"]) == (PROMOTIONS, 1)
+    assert read(sent["MessageBody"]) == WORK
+    assert decode(put["Item"]) == urgent
+
+
+def test_nothing_urgent_is_taken_where_nothing_urgent_is_expected() -> None:
+    """A record that says promoted must have its message in promotion's queue."""
+    with Stub(OK) as stub:
+        plain = acceptance(AcceptanceSettings("jobs", QUEUE, "bucket", None, stub.url, stub.url), "us-east-1", KEYS)
+        with pytest.raises(UnavailableError):
+            plain.accept(WORK, replace(JOB, run=PROMOTED), 5)
+        assert stub.received == []
 
 
 def test_the_bucket_is_in_the_public_host() -> None:

@@ -23,7 +23,14 @@ from functions.batch_settings import (
     read_notify,
 )
 from functions.nightly_settings import nightly_environment, read_nightly
-from functions.settings import JOBS_ACCEPTED, AcceptanceSettings, SettingsError, read_router, router_environment
+from functions.settings import (
+    JOBS_ACCEPTED,
+    JOBS_PROMOTED,
+    AcceptanceSettings,
+    SettingsError,
+    read_router,
+    router_environment,
+)
 
 LAMBDAS = {"AWS_REGION": "us-east-1", "LAMBDA_TASK_ROOT": "/var/task"}
 QUEUES: dict[str, Any] = {"work_queue": "https://sqs/work", "data_bucket": "bucket", "jobs_table": "jobs"}
@@ -107,26 +114,30 @@ def test_the_recheck_reads_what_was_written() -> None:
 
 
 def test_the_router_takes_jobs_in_where_there_is_a_batch_lane() -> None:
-    """Table, queue and bucket, or none of them; endpoints as the SDKs name them."""
+    """Table, queues and bucket, or none of them; endpoints as the SDKs name them."""
     written = LAMBDAS | router_environment(stack="s", **POLICY)
     assert read_router(written).acceptance is None
-    written = LAMBDAS | router_environment(stack="s", capture_stream="stream", **POLICY, **QUEUES)
+    written = LAMBDAS | router_environment(
+        stack="s", capture_stream="stream", promote_queue="https://sqs/promote", **POLICY, **QUEUES
+    )
     found = read_router(written | {"AWS_ENDPOINT_URL": "http://x", "AWS_ENDPOINT_URL_S3": "http://s3"})
     assert found.acceptance == AcceptanceSettings(
-        "jobs", "https://sqs/work", "bucket", "http://x", "http://x", "http://s3"
+        "jobs", "https://sqs/work", "bucket", "https://sqs/promote", "http://x", "http://x", "http://s3"
     )
     assert (found.capture_stream, found.firehose_url) == ("stream", "http://x")
-    with pytest.raises(SettingsError, match="INFERLANE_WORK_QUEUE is not set"):
-        read_router(written | {"INFERLANE_WORK_QUEUE": ""})
+    for name in ("INFERLANE_WORK_QUEUE", "INFERLANE_PROMOTE_QUEUE"):
+        with pytest.raises(SettingsError, match=f"{name} is not set"):
+            read_router(written | {name: ""})
 
 
 def test_alarms_watch_what_is_counted() -> None:
     """The program's names are the functions'."""
-    assert (JOBS_OVERDUE, JOBS_UNACCOUNTED, RUN_UNACCOUNTED, JOBS_ACCEPTED) == (
+    assert (JOBS_OVERDUE, JOBS_UNACCOUNTED, RUN_UNACCOUNTED, JOBS_ACCEPTED, JOBS_PROMOTED) == (
         Count.JOBS_OVERDUE,
         Count.JOBS_UNACCOUNTED,
         Count.RUN_UNACCOUNTED,
         Count.JOBS_ACCEPTED,
+        Count.JOBS_PROMOTED,
     )
 
 

@@ -142,6 +142,7 @@ def test_a_deferred_request_goes_all_the_way(
         "INFERLANE_SNAPSHOT_TABLE": "",
         "INFERLANE_JOBS_TABLE": "jobs",
         "INFERLANE_WORK_QUEUE": "http://sqs.test/1/work",
+        "INFERLANE_PROMOTE_QUEUE": "http://sqs.test/1/promote",
         "INFERLANE_DATA_BUCKET": "data",
     }
     script = [SESSION, configuration(document("7")), Reply(500, b"{}"), Reply(200, b"{}")]

@@ -160,6 +160,19 @@ def test_a_new_job_is_counted_once_and_by_stack(capsys: pytest.CaptureFixture[st
     assert again["receipt"]["job"] == "j"
 
 
+def test_a_job_that_is_promoted_at_once_is_counted_as_promoted(capsys: pytest.CaptureFixture[str]) -> None:
+    """As the collector counts those that it promotes, by stack and by model."""
+    made = front()
+    made.call(event())
+    capsys.readouterr()
+    EmfTelemetry("test", "Inferlane").record(replace(made.telemetry.receipts[0], recorded=True, promoted=True))
+    line = json.loads(capsys.readouterr().out)
+    assert (line["JobsAccepted"], line["JobsPromoted"]) == (1, 1)
+    directive = line["_aws"]["CloudWatchMetrics"][-1]
+    assert directive["Dimensions"] == [["stack"], ["stack", "model"]]
+    assert [metric["Name"] for metric in directive["Metrics"]] == ["JobsAccepted", "JobsPromoted"]
+
+
 @pytest.mark.parametrize(("captured", "failures"), [(True, 0), (False, 1), (None, None)])
 def test_a_capture_that_failed_is_counted(
     capsys: pytest.CaptureFixture[str], captured: bool | None, failures: int | None

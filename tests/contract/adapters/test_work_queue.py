@@ -72,6 +72,16 @@ def test_no_more_is_received_than_was_asked_for(queue: WorkQueue) -> None:
     assert 1 <= len(queue.receive(25)) <= 25
 
 
+def test_a_message_is_hidden_for_as_long_as_it_is_told(queue: WorkQueue) -> None:
+    """Not at all: it is there again."""
+    queue.send([work()])
+    (first,) = queue.receive(10)
+    assert queue.receive(10) == []
+    queue.hide(first.receipt, 0)
+    (again,) = queue.receive(10)
+    assert again.work == first.work
+
+
 # What is SQS's alone.
 
 
@@ -148,6 +158,8 @@ def test_errors_are_busy_or_unavailable(monkeypatch: pytest.MonkeyPatch) -> None
             sqs(stub.url, monkeypatch).receive(10)
         with pytest.raises(BusyError):
             sqs(stub.url, monkeypatch).delete(["r"])
+        with pytest.raises(BusyError):
+            sqs(stub.url, monkeypatch).hide("r", 3)
     with Stub(Reply(400, b'{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"no"}')) as stub:
         made = sqs(stub.url, monkeypatch)
         with pytest.raises(UnavailableError, match="QueueDoesNotExist"):

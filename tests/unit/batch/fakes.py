@@ -16,7 +16,7 @@ from tests.unit.batch.weather import Weather
 
 BUCKET = "data"
 VISIBILITY_S = 120.0
-MOST_RECEIVES = 10
+MOST_RECEIVES = 16
 
 
 class FakeJobs:
@@ -239,6 +239,12 @@ class FakeQueue:
                 for message in self._messages:
                     if str(id(message)) == receipt:
                         message.gone = True
+
+    def hide(self, receipt: str, seconds: int) -> None:
+        with self._weather.step():
+            for message in self._messages:
+                if str(id(message)) == receipt:
+                    message.visible_at = self._clock.now() + seconds
 
 
 Answering = Callable[[bytes], bytes | None]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
-from functions.batch_ports import Count
-from functions.core.job import PROMOTED, JobError, JobKey, JobState, Result, Work
+from functions.batch_ports import BusyError, Count
+from functions.core.job import PROMOTED, UNKNOWN_S, Job, JobError, JobKey, JobState, Result, Work
 from functions.core.outcome import Kind, Outcome
 from functions.promote import RENEW_AFTER
 from tests.unit.batch.world import World, batch_topology, json_body, mark
-from tests.unit.core.builders import DEDICATED, MODEL, SERVERLESS, topology
+from tests.unit.core.builders import DEDICATED, MODEL, NOW, SERVERLESS, topology
 from tests.unit.handlers.fakes import failing, hanging, healthy
 
 
@@ -153,7 +154,7 @@ def test_without_time_nothing_is_begun() -> None:
 
 
 def test_a_second_message_changes_nothing() -> None:
-    """Nor one of a job that was cancelled, or never was."""
+    """Nor one of a job whose record has expired."""
     world = World()
     key, work = promoted(world)
     promoter = world.promoter()
@@ -163,7 +164,90 @@ def test_a_second_message_changes_nothing() -> None:
     assert world.jobs.rows[key] == before
     assert len(world.invoker.seen) == 1
     del world.jobs.rows[key]
+    world.clock.advance(UNKNOWN_S)
     assert promoter.promote(work, 1, 100.0)
+
+
+def test_a_message_that_precedes_its_record_comes_again() -> None:
+    """Without a record it is kept for ten minutes, and no dead letter meanwhile; then it was never accepted."""
+    world = World()
+    key = world.accept(1, 28.0, recorded=False, guarded=True)
+    (work,) = world.promotions.works
+    assert work is not None
+    world.clock.advance(1.0)
+    world.promote()
+    assert world.invoker.seen == []
+    while world.clock.now() < NOW + UNKNOWN_S:
+        assert world.promotions.works == [work]
+        world.clock.advance(3.0)
+        world.promote()
+    world.clock.advance(60.0)
+    world.promote()
+    assert (world.promotions.works, world.promotions.dead) == ([], [])
+    assert key not in world.jobs.rows
+
+
+def test_a_record_that_comes_late_is_answered() -> None:
+    """The message came before it: the next look, some seconds later, is in time."""
+    world = World()
+    key = world.accept(1, 28.0, recorded=False, guarded=True)
+    world.promote()
+    world.jobs.add(Job(key, MODEL, "f", NOW, NOW + 28.0, PROMOTED))
+    world.clock.advance(4.0)
+    world.promote()
+    job = world.jobs.rows[key]
+    assert (job.state, job.late) == (JobState.DONE, False)
+    assert world.promotions.works == []
+
+
+def test_half_a_minute_has_several_tries() -> None:
+    """Neither lanes that are away, nor a table, keep the message hidden beyond its deadline."""
+
+    def throttled(keys: Sequence[JobKey]) -> Mapping[JobKey, Job]:
+        raise BusyError("slow down")
+
+    for away in ("lanes", "table"):
+        world = World()
+        key, find = world.accept(1, 28.0, guarded=True), world.jobs.find
+        for second in range(20):
+            world.lanes_up = away != "lanes" or second >= 10
+            world.jobs.find = throttled if away == "table" and second < 10 else find  # type: ignore[method-assign]
+            world.promote()
+            world.clock.advance(1.0)
+        job = world.jobs.rows[key]
+        assert (job.state, job.late) == (JobState.DONE, False), away
+
+
+def test_another_callers_message_under_the_same_key_is_dropped() -> None:
+    """Two raced with one key: what the record is not of is answered to nobody."""
+    world = World()
+    key, work = promoted(world)
+    world.jobs.rows[key] = replace(world.jobs.rows[key], fingerprint="ours")
+    promoter = world.promoter()
+    assert promoter.promote(replace(work, fingerprint="theirs"), 1, 100.0)
+    assert world.invoker.seen == []
+    assert promoter.promote(replace(work, fingerprint="ours"), 1, 100.0)
+    assert world.jobs.rows[key].state is JobState.DONE
+
+
+def test_a_message_that_cannot_be_hidden_comes_again_by_itself() -> None:
+    """Later than it should, which is said; after several tries that is what is wanted."""
+    world = World()
+    _, work = promoted(world)
+    hidden: list[int] = []
+    world.promotions.hide = lambda receipt, seconds: hidden.append(seconds)  # type: ignore[method-assign]
+    promoter = world.promoter()
+    promoter.put_off(work, "r", RENEW_AFTER)
+    assert hidden == []
+    promoter.put_off(work, "r", RENEW_AFTER - 1)
+    assert hidden == [12]
+
+    def throttled(receipt: str, seconds: int) -> None:
+        raise BusyError("slow down")
+
+    world.promotions.hide = throttled  # type: ignore[method-assign]
+    promoter.put_off(work, "r", 1)
+    assert world.log.lines == [("warning", "a message comes again later than it should", {"cause": "slow down"})]
 
 
 def test_a_claim_that_was_not_made_is_made_here() -> None:

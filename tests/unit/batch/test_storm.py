@@ -48,8 +48,11 @@ class Storm(RuleBasedStateMachine):
         form=st.sampled_from(["json", "wide", "image", "apart"]),
         lanes=st.sampled_from([LANES, LANES, LANES[:1], ()]),
         recorded=st.sampled_from([True, True, True, False]),
+        guarded=st.booleans(),
     )
-    def accept(self, kinds: list[str], within_s: float, form: str, lanes: tuple[str, ...], recorded: bool) -> None:
+    def accept(
+        self, kinds: list[str], within_s: float, form: str, lanes: tuple[str, ...], recorded: bool, guarded: bool
+    ) -> None:
         """Some requests that may wait; of the unrecorded the caller was told that they failed."""
         world, image, wide = self.world, form == "image", form == "wide"
         for kind in kinds:
@@ -64,6 +67,7 @@ class Storm(RuleBasedStateMachine):
                     lanes=lanes,
                     apart=form == "apart",
                     recorded=recorded,
+                    guarded=guarded,
                 )
 
     @rule(number=st.integers(1, 40))
@@ -262,6 +266,7 @@ def _minute(storm: Storm, chance: Random) -> None:
             form=chance.choice(("json", "json", "wide", "image", "apart")),
             lanes=chance.choice((LANES, LANES, LANES, ())),
             recorded=chance.random() < 0.95,
+            guarded=chance.random() < 0.7,
         )
     number = chance.randint(1, storm.number + 1)
     mishaps: tuple[Callable[[], object], ...] = (

@@ -14,6 +14,7 @@ from functions.audit import Auditor
 from functions.batch_ports import BatchError, BatchPorts
 from functions.collect import Collector
 from functions.core.conservation import census
+from functions.core.deferral import urgent
 from functions.core.job import PROMOTED, Dataset, End, Job, JobKey, JobState, Work, fingerprint, payload_key
 from functions.core.outcome import Kind, Outcome
 from functions.core.run import RunState
@@ -160,8 +161,13 @@ class World:
         recorded: bool = True,
         dataset: Dataset | None = None,
         tenant: str | None = None,
+        guarded: bool = False,
     ) -> JobKey:
-        """Message first, record second, as acceptance does it. `apart`: the body is an object of its own."""
+        """Message first, record second, as acceptance does it. `apart`: the body is an object of its own.
+
+        `guarded`: what is urgent is promoted at once; else it is left to the collector, as what was sent before a
+        deploy that changed the lanes.
+        """
         key = JobKey(tenant or f"t{number % 3}", f"{number:032x}")
         body = json_body(number) if body is None and dataset is None else body
         now = self.clock.now()
@@ -180,11 +186,12 @@ class World:
             object=place,
             dataset=dataset,
         )
-        self.work.send((message,))
+        at_once = guarded and urgent(message.due_at, self.topology.batch_lane(MODEL), lanes, now)
+        (self.promotions if at_once else self.work).send((message,))
         if recorded:
-            job = Job(
-                key, MODEL, fingerprint(MODEL, content_type, None, body or b""), now, now + within_s, dataset=dataset
-            )
+            asked = fingerprint(MODEL, content_type, None, body or b"")
+            run = PROMOTED if at_once else None
+            job = Job(key, MODEL, asked, now, now + within_s, run, dataset=dataset)
             if self.jobs.add(job) is None:
                 self.asked[key] = Asked(body or b"", lanes, now + within_s)
         return key
@@ -224,9 +231,11 @@ class World:
                 try:
                     handled = promoter.promote(received.work, count, 100.0)
                 except BatchError:
-                    continue
+                    handled = False
                 if handled:
                     self.promotions.delete((received.receipt,))
+                else:
+                    promoter.put_off(received.work, received.receipt, count)
 
         return self._process(work)
 

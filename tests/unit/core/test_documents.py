@@ -96,7 +96,9 @@ def test_a_topology_is_read_with_its_defaults() -> None:
     serverless = found.models[MODEL]["serverless"]
     assert isinstance(serverless, ServerlessLane)
     assert (serverless.cold_start_ms, serverless.overhead_ms, serverless.expected_p99_ms) == (6000, 10, None)
-    assert found.models[MODEL]["batch"] == BatchLane("batch", "batch", 104_857_600, 300.0, 0.204, None)
+    assert found.models[MODEL]["batch"] == BatchLane(
+        "batch", "batch", 104_857_600, 300.0, 0.204, None, instance_type="ml.c5.xlarge"
+    )
     assert set(found.sync_lanes(MODEL)) == {"dedicated", "serverless"}
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 from functions.core.job import (
     End,
     Job,
     JobKey,
     JobState,
+    Work,
     fingerprint,
     keyed_id,
     payload_key,
@@ -59,6 +61,14 @@ def test_late_is_done_after_the_deadline() -> None:
     assert not job(End(JobState.DONE, 200.0)).late
     assert job(End(JobState.DONE, 200.1)).late
     assert not job(End(JobState.EXPIRED, 300.0)).late
+
+
+def test_work_is_of_the_record_it_was_sent_for() -> None:
+    """By its fingerprint; without one it can be of no other."""
+    work = Work(KEY, "moderation", None, None, 100.0, 200.0, ())
+    assert work.is_of(job())
+    assert replace(work, fingerprint="f").is_of(job())
+    assert not replace(work, fingerprint="g").is_of(job())
 
 
 def test_objects_of_a_job_lie_under_its_tenants_hash() -> None:

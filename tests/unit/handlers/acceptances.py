@@ -1,11 +1,11 @@
-"""A fake of `ports.Acceptance`: queue and records in memory, which fail when told to."""
+"""A fake of `ports.Acceptance`: queues and records in memory, which fail when told to."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from functions.batch_ports import BatchError
-from functions.core.job import Job, JobKey, Work
+from functions.core.job import PROMOTED, Job, JobKey, Work
 
 
 @dataclass
@@ -13,6 +13,7 @@ class FakeAcceptance:
     """Keeps the port's promise: the work is queued before its record is written."""
 
     queue: list[Work] = field(default_factory=list)
+    promotions: list[Work] = field(default_factory=list)
     records: dict[JobKey, Job] = field(default_factory=dict)
     timeouts: list[float] = field(default_factory=list)
     broken: BatchError | None = None
@@ -30,7 +31,7 @@ class FakeAcceptance:
         self.timeouts.append(timeout_s)
         if self.broken is not None:
             raise self.broken
-        self.queue.append(work)
+        (self.promotions if job.run == PROMOTED else self.queue).append(work)
         found = self.records.setdefault(job.key, job)
         if self.lost:
             raise BatchError("the table did not answer")

@@ -118,15 +118,20 @@ def sqs_event(*bodies: str, receives: object = "1") -> dict[str, object]:
     """As an event source mapping hands it over."""
     return {
         "Records": [
-            {"messageId": f"m{i}", "body": body, "attributes": {"ApproximateReceiveCount": receives}}
+            {
+                "messageId": f"m{i}",
+                "receiptHandle": f"r{i}",
+                "body": body,
+                "attributes": {"ApproximateReceiveCount": receives},
+            }
             for i, body in enumerate(bodies)
         ]
     }
 
 
-def promotable(world: World, number: int) -> Work:
+def promotable(world: World, number: int, within_s: float = 3600.0) -> Work:
     """A job that promotion answers for, and its message."""
-    key = world.accept(number, body=json_body(number, SECRET))
+    key = world.accept(number, within_s, body=json_body(number, SECRET))
     world.jobs.claim([key], PROMOTED, None)
     (work,) = [one for one in world.work.works if one is not None and one.key == key]
     return work
@@ -140,9 +145,31 @@ def test_promote_answers_each_message_and_names_those_that_must_come_again(log: 
     found = promote.respond(event, CONTEXT, PromoteParts(world.promoter(), log))
     assert found == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
     assert {job.state for job in world.jobs.rows.values()} == {JobState.DONE}
-    assert log.levels() == ["info", "error", "info"]
+    assert log.levels() == ["error", "info", "info"]
     assert SECRET not in said(log)
     assert works[0].key.tenant not in said(log)
+
+
+def test_promote_begins_with_the_deadline_that_is_nearest(log: FakeFunctionLog) -> None:
+    """In whatever order the messages came."""
+    world = World()
+    works = [promotable(world, number, within_s) for number, within_s in ((1, 900), (2, 30), (3, 300))]
+    promote.respond(sqs_event(*map(write, works)), CONTEXT, PromoteParts(world.promoter(), log))
+    assert [extra["job"] for _, _, extra in log.lines] == [works[i].key.id for i in (1, 2, 0)]
+
+
+def test_what_must_come_again_does_so_before_its_deadline(log: FakeFunctionLog) -> None:
+    """Where no lane answers, and where something fails; after several tries the queue's own time passes."""
+    world = World()
+    work = promotable(world, 1, 28)
+    hidden: list[tuple[str, int]] = []
+    world.promotions.hide = lambda receipt, seconds: hidden.append((receipt, seconds))  # type: ignore[method-assign]
+    world.lanes_up = False
+    promote.respond(sqs_event(write(work)), CONTEXT, PromoteParts(world.promoter(), log))
+    promoter = Promoter(broken(world, "jobs", RuntimeError("!")), world.topology, world.invoker, new_id=world.new_id)
+    promote.respond(sqs_event(write(work)), CONTEXT, PromoteParts(promoter, log))
+    promote.respond(sqs_event(write(work), receives="6"), CONTEXT, PromoteParts(promoter, log))
+    assert hidden == [("r0", 3), ("r0", 3)]
 
 
 def test_while_no_lane_answers_a_message_comes_again(log: FakeFunctionLog) -> None:
@@ -180,13 +207,13 @@ def test_what_is_no_sqs_event_holds_no_messages(log: FakeFunctionLog, event: obj
 
 
 def test_audit_says_what_it_counted(log: FakeFunctionLog) -> None:
-    """The census is in its line."""
+    """The census is its answer, and in its line."""
     world = World()
     world.accept(1)
-    audit.respond(AuditParts(Auditor(world.ports, world.acceptances), log))
+    census = audit.respond(AuditParts(Auditor(world.ports, world.acceptances), log))
     ((level, message, extra),) = log.lines
     assert (level, message) == ("info", "audit")
-    assert extra["census"] == {"done": 0, "failed": 0, "expired": 0, "cancelled": 0, "open": 1}
+    assert extra["census"] == census == {"done": 0, "failed": 0, "expired": 0, "cancelled": 0, "open": 1}
 
 
 @pytest.mark.parametrize("error", [BusyError("slow down"), RuntimeError(SECRET)])

@@ -8,10 +8,13 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from functions.batch_ports import BusyError, UnavailableError
 from functions.bootstrap import RouteParts
-from functions.core.job import End, JobKey, JobState, fingerprint, keyed_id
+from functions.core.deferral import urgent
+from functions.core.job import PROMOTED, End, JobKey, JobState, fingerprint, keyed_id
 from functions.core.outcome import Kind
 from functions.core.policy import Policy
 from functions.core.topology import Topology
@@ -36,7 +39,8 @@ from tests.unit.handlers.fakes import (
 )
 from tests.unit.handlers.test_route import Front, headers, problem
 
-ALL = topology(dedicated=DEDICATED, serverless=SERVERLESS, batch=BATCH)
+STARTABLE = {**BATCH, "model_name": "m", "instance_type": "ml.c5.xlarge"}
+ALL = topology(dedicated=DEDICATED, serverless=SERVERLESS, batch=STARTABLE)
 BATCH_FIRST = policy(rules=rules(({}, ["batch", "serverless"])))
 BATCH_LAST = policy(rules=rules(({}, ["dedicated", "serverless", "batch"])))
 
@@ -93,6 +97,56 @@ def test_the_queue_gets_all_that_it_takes_and_the_record_no_payload() -> None:
     job = acceptance.records[work.key]
     assert job.fingerprint == work.fingerprint == fingerprint(MODEL, "image/png", work.accept, raw)
     assert (job.accepted_at, job.due_at, job.run, job.end) == (NOW, NOW + 3600, None, None)
+
+
+def slow_to_start(startup_s: float) -> Topology:
+    """A batch lane whose jobs take so long to start."""
+    return topology(dedicated=DEDICATED, serverless=SERVERLESS, batch={**STARTABLE, "startup_s": startup_s})
+
+
+def test_what_batch_would_answer_too_late_is_promoted_as_it_is_accepted() -> None:
+    """Its record says so, promotion's queue gets it, and it is counted; its key finds it again with the same answer."""
+    acceptance = FakeAcceptance()
+    made = front(acceptance, on=slow_to_start(10))
+    urgent = {"x-inferlane-deadline-ms": "28000", "idempotency-key": "k"}
+    first = promised(made.call(event(headers=urgent)))
+    (work,) = acceptance.promotions
+    assert (work.due_at, work.lanes) == (NOW + 28, ("serverless",))
+    assert acceptance.records[work.key].run == PROMOTED
+    assert promised(made.call(event(headers=urgent))) == first
+    assert (len(acceptance.promotions), acceptance.queue) == (1, [])
+    assert [(receipt.recorded, receipt.promoted) for receipt in made.telemetry.receipts] == [
+        (True, True),
+        (False, False),
+    ]
+
+
+def test_what_batch_alone_may_answer_waits_for_it() -> None:
+    """A body that no other lane takes, however near its deadline is."""
+    acceptance = FakeAcceptance()
+    others = {"dedicated": {**DEDICATED, "max_bytes": 4}, "serverless": {**SERVERLESS, "max_bytes": 4}}
+    on = topology(batch={**STARTABLE, "startup_s": 10}, **others)
+    promised(front(acceptance, on=on).call(event(headers={"x-inferlane-deadline-ms": "28000"})))
+    (work,) = acceptance.queue
+    assert work.lanes == ()
+    assert acceptance.records[work.key].run is None
+
+
+@given(asked_ms=st.integers(1, 900_000), startup_s=st.floats(0, 300), batch_last=st.booleans())
+def test_each_queue_gets_what_is_its_own(asked_ms: int, startup_s: float, batch_last: bool) -> None:
+    """Nothing urgent waits for the collector, and nothing else is paid for as if it were; the record agrees."""
+    acceptance = FakeAcceptance()
+    by, down = (BATCH_LAST, failing(Kind.THROTTLED)) if batch_last else (BATCH_FIRST, None)
+    on = slow_to_start(startup_s)
+    made = front(acceptance, down, down, by=by, on=on)
+    made.call(event(headers={"x-inferlane-deadline-ms": str(asked_ms)}))
+    lane = on.batch_lane(MODEL)
+    for work in acceptance.queue:
+        assert not urgent(work.due_at, lane, work.lanes, work.accepted_at)
+        assert acceptance.records[work.key].run is None
+    for work in acceptance.promotions:
+        assert urgent(work.due_at, lane, work.lanes, work.accepted_at)
+        assert acceptance.records[work.key].run == PROMOTED
 
 
 def test_a_preference_that_was_followed_is_said_to_be() -> None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from os import urandom
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from functions.bootstrap import SystemClock, read_topology
-from functions.ports import Log
+from functions.ports import FunctionLog
 from functions.settings import METRICS_NAMESPACE, SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from botocore.session import Session
 
     from functions.audit import Auditor
@@ -25,14 +23,6 @@ if TYPE_CHECKING:
 
 _TAGS: Final = {"project": "inferlane", "component": "batch-lane"}
 """Of every transform job, beside the stack."""
-
-
-class FunctionLog(Log, Protocol):
-    """A `Log` that also takes what is well."""
-
-    def info(self, msg: str, /, *, extra: Mapping[str, object] | None = None) -> None:
-        """Something was done."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from functions.core.snapshot import Snapshot
     from functions.defer import Deferral
     from functions.jobs import Jobs
-    from functions.ports import Clock, FailureMarks, KeyStore, Log, SignalSource, Telemetry
+    from functions.ports import Clock, FailureMarks, FunctionLog, KeyStore, Log, SignalSource, Telemetry
     from functions.router import Router
 
 
@@ -75,7 +75,7 @@ class JobsParts:
     """What the `jobs` handler works with."""
 
     jobs: Jobs
-    log: Log
+    log: FunctionLog
 
 
 @dataclass(frozen=True, slots=True)

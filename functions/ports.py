@@ -137,6 +137,14 @@ class Log(Protocol):
         ...
 
 
+class FunctionLog(Log, Protocol):
+    """A `Log` that also takes what is well."""
+
+    def info(self, msg: str, /, *, extra: Mapping[str, object] | None = None) -> None:
+        """Something was done."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
     """A caller's API key, known by its hash only."""

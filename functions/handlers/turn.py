@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from functions.aws.redaction import trace_of
-from functions.batch_bootstrap import FunctionLog
 from functions.batch_ports import BatchError
+from functions.ports import FunctionLog
 
 
 class Context(Protocol):

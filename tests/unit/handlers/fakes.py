@@ -137,6 +137,16 @@ class FakeLog:
         self.lines.append(("error", msg, extra or {}))
 
 
+class FakeFunctionLog(FakeLog):
+    """Takes what is well, too."""
+
+    def info(self, msg: str, /, *, extra: Mapping[str, object] | None = None) -> None:
+        self.lines.append(("info", msg, extra or {}))
+
+    def levels(self) -> list[str]:
+        return [level for level, _, _ in self.lines]
+
+
 @dataclass
 class FakeKeys:
     """Keys by hash."""

@@ -22,21 +22,10 @@ from functions.notify import Notifier, read_notice, signature
 from functions.promote import Promoter
 from tests.unit.batch.world import World, json_body
 from tests.unit.core.builders import MODEL, NOW
-from tests.unit.handlers.fakes import FakeClock, FakeContext, FakeLog
+from tests.unit.handlers.fakes import FakeClock, FakeContext, FakeFunctionLog, FakeLog
 
 CONTEXT = FakeContext(remaining_ms=300_000)
 SECRET = "the caller's own words"
-
-
-@dataclass
-class FakeFunctionLog(FakeLog):
-    """Takes what is well, too."""
-
-    def info(self, msg: str, /, *, extra: Mapping[str, object] | None = None) -> None:
-        self.lines.append(("info", msg, extra or {}))
-
-    def levels(self) -> list[str]:
-        return [level for level, _, _ in self.lines]
 
 
 @pytest.fixture

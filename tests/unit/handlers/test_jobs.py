@@ -23,7 +23,7 @@ from functions.jobs import LARGEST_INLINE, Jobs, Shelf
 from tests.unit.core.builders import BATCH, DEDICATED, MODEL, NOW, SERVERLESS, policy, topology
 from tests.unit.handlers.acceptances import FakeAcceptance
 from tests.unit.handlers.events import event
-from tests.unit.handlers.fakes import FakeClock, FakeContext, FakeLog, FakePolicies
+from tests.unit.handlers.fakes import FakeClock, FakeContext, FakeFunctionLog, FakePolicies
 from tests.unit.handlers.shelves import FakeCounts, FakeRecords, FakeResults, FakeRuns
 from tests.unit.handlers.test_route import headers, problem
 
@@ -45,7 +45,7 @@ class Desk:
     results: FakeResults
     acceptance: FakeAcceptance
     counts: FakeCounts
-    log: FakeLog
+    log: FakeFunctionLog
     clock: FakeClock
 
     def call(
@@ -87,7 +87,7 @@ class Desk:
 
 
 def desk(by: Policy | None = None, *, no_policy: bool = False) -> Desk:
-    clock, log = FakeClock(NOW), FakeLog()
+    clock, log = FakeClock(NOW), FakeFunctionLog()
     records, runs, results = FakeRecords(), FakeRuns(), FakeResults()
     acceptance, counts = FakeAcceptance(), FakeCounts()
     jobs = Jobs(
@@ -110,6 +110,44 @@ def run(state: RunState) -> Run:
 
 def done(**result: Any) -> End:
     return End(JobState.DONE, NOW + 60, "batch", 1.5e-6, Result(**{"content_type": "application/json", **result}))
+
+
+def lines(made: Desk) -> list[dict[str, object]]:
+    """What was said of calls, without how long they took and which they were."""
+    said = [extra for level, message, extra in made.log.lines if (level, message) == ("info", "jobs")]
+    for extra in said:
+        assert isinstance(extra["took_s"], float)
+        assert extra["request_id"]
+    return [{name: extra[name] for name in extra if name not in ("took_s", "request_id")} for extra in said]
+
+
+def test_a_call_has_a_line_of_its_own() -> None:
+    """What was asked, of which job, and with which status it was answered; neither whose nor what."""
+    made = desk()
+    made.add()
+    made.call(f"/v1/jobs/{ID}")
+    made.call(f"/v1/jobs/{ID}", "DELETE")
+    made.call("/v1/jobs", query={"cursor": "a secret"})
+    made.call("/v1/jobs/a secret")
+    made.call(BATCHES, "POST", body=ASKED)
+    made.call("/v1/a secret")
+    assert lines(made) == [
+        {"operation": "look", "job": ID, "status": 200},
+        {"operation": "cancel", "job": ID, "status": 200},
+        {"operation": "list", "status": 400},
+        {"operation": "look", "status": 404},
+        {"operation": "run", "job": "e" * 32, "status": 202},
+        {"operation": "none", "status": 404},
+    ]
+    said = json.dumps(made.log.lines)
+    assert not [text for text in ("demo", "s3://", "a secret") if text in said]
+
+
+def test_a_call_that_cannot_be_read_has_a_line_too() -> None:
+    """Of what it was nothing can be said."""
+    made = desk()
+    assert respond({}, FakeContext(), made.parts)["statusCode"] == 400
+    assert lines(made) == [{"operation": "unreadable", "status": 400}]
 
 
 def test_a_job_is_told_as_it_stands() -> None:

@@ -8,17 +8,13 @@ is expired, never promoted; what no other lane may answer stays where it is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 from functions.batch_ports import BatchPorts, Count
-from functions.core.job import PROMOTED, Job, JobKey, JobState, Work, payload_key
+from functions.core.job import PROMOTED, Job, JobKey, JobState, Work
 from functions.core.run import Line, Run, index_prefix, input_prefix
 from functions.core.shards import body_of, read_index
 from functions.core.topology import Topology
 from functions.endings import Endings
-
-INLINE: Final = 180_000
-"""Bytes of a body that a message can carry: SQS takes 256 KiB, and base64 needs a third more."""
 
 
 class Rescuer:
@@ -102,12 +98,8 @@ class Rescuer:
         return not self.promote_lines(run, taken, found) or left
 
     def _work(self, run: Run, line: Line, job: Job, body: bytes) -> Work:
-        """The message of a record that a run held."""
-        place: str | None = None
-        if len(body) > INLINE:
-            place = payload_key(job.key) if line.line is not None else input_prefix(run.name) + line.file
-            if line.line is not None:
-                self._ports.objects.put(place, body)
+        """The message of a record that a run held. A body that is an object of its own is read where it lies."""
+        place = input_prefix(run.name) + line.file if line.line is None else None
         group = run.group
         return Work(
             job.key,

@@ -135,11 +135,6 @@ def fingerprint(model: str, content_type: str | None, accept: str | None, body: 
     return _digest(model.encode(), (content_type or "").encode(), (accept or "").encode(), body)
 
 
-def payload_key(key: JobKey) -> str:
-    """Where a body lies that promotion's message could not carry, after it was read back from a run."""
-    return f"batch/payloads/{_digest(key.tenant.encode())[:16]}/{key.id}"
-
-
 def result_key(key: JobKey, by: str) -> str:
     """Where an answer lies that its record could not hold.
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from functions import batch_settings, settings
-from functions.aws.work_messages import INLINE_BYTES
+from functions.aws.work_messages import INLINE_BYTES, payload_key
 from functions.core import job, run
 from functions.core.topology import Topology
 from tests.infra.capture import ACCOUNT, REGION, Program, arn
@@ -215,7 +215,8 @@ def test_the_roles_know_where_the_functions_put_things() -> None:
 
     assert run.input_prefix(name) == f"batch/{name}/in/"
     assert run.output_prefix(name) == f"batch/{name}/out/"
-    assert job.payload_key(key).startswith("batch/payloads/")
+    work = job.Work(key, "m", None, None, 0.0, 1.0, ())
+    assert payload_key(work, b"x").startswith("batch/payloads/")
     assert job.result_key(key, name).startswith("batch/results/")
 
 

@@ -7,15 +7,16 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from functions.audit import Auditor
+from functions.aws.work_messages import payload_key
 from functions.batch_ports import BatchError, BatchPorts
 from functions.collect import Collector
 from functions.core.conservation import census
 from functions.core.deferral import urgent
-from functions.core.job import PROMOTED, Dataset, End, Job, JobKey, JobState, Work, fingerprint, payload_key
+from functions.core.job import PROMOTED, Dataset, End, Job, JobKey, JobState, Work, fingerprint
 from functions.core.outcome import Kind, Outcome
 from functions.core.run import RunState
 from functions.core.topology import Topology
@@ -171,21 +172,10 @@ class World:
         key = JobKey(tenant or f"t{number % 3}", f"{number:032x}")
         body = json_body(number) if body is None and dataset is None else body
         now = self.clock.now()
-        place = payload_key(key) if apart and body is not None else None
-        if place is not None and body is not None:
-            self.objects.put(place, body)
-        message = Work(
-            key,
-            MODEL,
-            content_type,
-            None,
-            now,
-            now + within_s,
-            lanes,
-            body=None if place is not None else body,
-            object=place,
-            dataset=dataset,
-        )
+        message = Work(key, MODEL, content_type, None, now, now + within_s, lanes, body=body, dataset=dataset)
+        if apart and body is not None:
+            message = replace(message, body=None, object=payload_key(message, body))
+            self.objects.put(message.object or "", body)
         at_once = guarded and urgent(message.due_at, self.topology.batch_lane(MODEL), lanes, now)
         (self.promotions if at_once else self.work).send((message,))
         if recorded:

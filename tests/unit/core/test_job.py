@@ -13,7 +13,6 @@ from functions.core.job import (
     Work,
     fingerprint,
     keyed_id,
-    payload_key,
     result_key,
 )
 
@@ -73,5 +72,4 @@ def test_work_is_of_the_record_it_was_sent_for() -> None:
 
 def test_objects_of_a_job_lie_under_its_tenants_hash() -> None:
     """The tenant's name is not in a key, and each answerer writes to a place of its own."""
-    assert payload_key(KEY) == f"batch/payloads/{digest(b'acme')[:16]}/{KEY.id}"
     assert result_key(KEY, "run-1") == f"batch/results/{digest(b'acme')[:16]}/{KEY.id}/run-1"

@@ -8,6 +8,7 @@ BMC Medical Research Methodology 13:91.)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from math import comb
 
 import numpy as np
@@ -54,4 +55,4 @@ def compare(first: Flags, second: Flags) -> Paired:
 def p_value(only_first: int, only_second: int) -> float:
     """Return the exact two-sided p of the discordant counts."""
     tosses, fewer = only_first + only_second, min(only_first, only_second)
-    return min(1.0, 2 * sum(comb(tosses, hits) for hits in range(fewer + 1)) / 2**tosses)
+    return float(min(Fraction(1), Fraction(2 * sum(comb(tosses, hits) for hits in range(fewer + 1)), 1 << tosses)))

@@ -8,20 +8,25 @@ from typing import Any
 
 BEGIN = "<!-- figures: written by `build.py --write-readme`; do not edit -->"
 END = "<!-- end of figures -->"
+MARKERS = {
+    "figures": (BEGIN, END),
+    "candidates": ("<!-- candidates: written by `compare.py`; do not edit -->", "<!-- end of candidates -->"),
+}
 
 
 class MarkerError(Exception):
     """The README has no place for the figures."""
 
 
-def write(path: Path, figures: str) -> None:
-    """Replace what stands between the markers with `figures`, Markdown."""
+def write(path: Path, content: str, block: str = "figures") -> None:
+    """Replace what stands between the block's markers with `content`, Markdown."""
+    first, last = MARKERS[block]
     text = path.read_text(encoding="utf-8")
-    head, begin, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
+    head, begin, rest = text.partition(first)
+    _, end, tail = rest.partition(last)
     if not begin or not end:
-        raise MarkerError(f"{path.name} lacks the line {BEGIN if not begin else END}; put the pair back")
-    path.write_text(f"{head}{BEGIN}\n\n{figures}\n\n{END}{tail}", encoding="utf-8")
+        raise MarkerError(f"{path.name} lacks the line {first if not begin else last}; put the pair back")
+    path.write_text(f"{head}{first}\n\n{content}\n\n{last}{tail}", encoding="utf-8")
 
 
 def interval(figure: Mapping[str, float]) -> str:

@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-sys.path.insert(0, str(HERE.parent / "contract"))  # what serving code has beside it in the archive
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "contract"))  # beside inference.py in the archive
 
 from building import archive, dataset, head, probe, quality, workshop
 from moderation_light.figures import figures
 
+HERE = Path(__file__).resolve().parent
 NAME = "moderation-light"
 SHA256 = {
     "model.onnx": "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",

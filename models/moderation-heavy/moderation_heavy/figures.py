@@ -1,4 +1,4 @@
-"""The README's figures, as Markdown."""
+"""The figures of moderation-heavy for its README, as Markdown."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _batched(report: Mapping[str, Any]) -> list[str]:
     serving = report["serving"]
     p50 = ", ".join(f"{language} {ms:.1f} ms" for language, ms in serving["p50_ms_by_language"].items())
     return [
-        f"Latency P50 by language: {p50}. All held-out texts in one JSON Lines request:",
+        f"Latency P50 by language: {p50}. Every fourth of these texts, all in one JSON Lines request:",
         "",
         "| threads | texts | texts a second | peak memory |",
         "|---|---|---|---|",

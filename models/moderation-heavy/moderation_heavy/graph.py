@@ -14,6 +14,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import onnx
@@ -39,7 +40,7 @@ class _Graph:
             self.constants[name] = numpy_helper.from_array(np.ascontiguousarray(value).reshape(np.shape(value)), name)
         return name
 
-    def add(self, kind: str, inputs: Sequence[str], name: str = "", domain: str = "", **attributes: object) -> str:
+    def add(self, kind: str, inputs: Sequence[str], name: str = "", domain: str = "", **attributes: Any) -> str:
         output = name or f"{kind}.{len(self.nodes)}"
         self.nodes.append(helper.make_node(kind, inputs, [output], name=output, domain=domain, **attributes))
         return output

@@ -122,10 +122,7 @@ def read(content: bytes) -> E5:
         inner=inner,
         vocabulary=vocabulary,
         epsilon=float(epsilon),
-        pieces=tuple(
-            (text[ends[i] : ends[i + 1]].decode(), float(score))  # type: ignore[misc]
-            for i, score in enumerate(scores)
-        ),
+        pieces=tuple((text[ends[i] : ends[i + 1]].decode(), float(score)) for i, score in enumerate(scores)),
         unknown=unknown,
         _tensors=_directory(cursor),
         _content=content,

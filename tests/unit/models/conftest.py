@@ -43,16 +43,32 @@ def step() -> Callable[[str], ModuleType]:
 
 @pytest.fixture(scope="session")
 def artifact() -> Path:
-    """The built archive; `make setup` has built it already, a bare pytest run builds it here."""
-    path = FOLDER / "build" / "model.tar.gz"
-    if not path.exists():
-        subprocess.run([sys.executable, str(FOLDER / "build.py")], check=True)
-    return path
+    """moderation-light's archive."""
+    return built(FOLDER)
 
 
 @pytest.fixture(scope="session")
-def model_dir(artifact: Path, step: Callable[[str], ModuleType], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The archive as SageMaker lays it under /opt/ml/model."""
-    folder = tmp_path_factory.mktemp("model")
-    step("archive").unpack(artifact, folder)
+def model_dir(artifact: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """moderation-light's archive as SageMaker lays it under /opt/ml/model."""
+    return unpacked(artifact, tmp_path_factory.mktemp("light"))
+
+
+@pytest.fixture(scope="session")
+def heavy_dir(artifact: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """moderation-heavy's archive as SageMaker lays it under /opt/ml/model."""
+    assert artifact.exists()  # it is built first: the other is compared with it
+    return unpacked(built(HEAVY), tmp_path_factory.mktemp("heavy"))
+
+
+def built(folder: Path) -> Path:
+    """A model's archive; `make setup` has built it already, a bare pytest run builds it here."""
+    path = folder / "build" / "model.tar.gz"
+    if not path.exists():
+        subprocess.run([sys.executable, str(folder / "build.py")], check=True)
+    return path
+
+
+def unpacked(archive: Path, folder: Path) -> Path:
+    """The folder, with the archive's files in it."""
+    importlib.import_module("building.archive").unpack(archive, folder)
     return folder

@@ -193,22 +193,6 @@ def test_import_is_cheap() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_toolkit_keeps_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under AWS's toolkit a BadRequest is one of the toolkit's errors, whose status code reaches the caller."""
-
-    class BaseInferenceToolkitError(Exception):
-        """As in sagemaker_inference.errors: the toolkit reads status_code, message and phrase."""
-
-    toolkit = ModuleType("sagemaker_inference.errors")
-    toolkit.BaseInferenceToolkitError = BaseInferenceToolkitError  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "sagemaker_inference.errors", toolkit)
-    module = load_inference(CONTRACT / "moderation_contract.py", "contract_under_toolkit")
-    with pytest.raises(BaseInferenceToolkitError) as raised:
-        module.input_fn(b"", "text/csv")
-    assert raised.value.status_code == 415  # type: ignore[attr-defined]
-    assert raised.value.message == str(raised.value)  # type: ignore[attr-defined]
-
-
 def test_model_without_its_parts(inference: ModuleType, tmp_path: Path) -> None:
     """A folder that is no unpacked archive is an error that names the missing file."""
     with pytest.raises(FileNotFoundError, match=r"model\.json is missing from"):

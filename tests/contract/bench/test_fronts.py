@@ -29,7 +29,7 @@ def test_each_lambda_brings_the_models_answer_and_its_times(at: Backend, kind: s
 
 
 def test_the_models_time_counts_as_waiting_and_not_as_the_routers_own(at: Backend) -> None:
-    """With a model that takes 2 ms calls wait that long: all but those that the host held up until the answer was there."""
+    """With a model that takes 2 ms calls wait that long, but for those that a busy host let begin too late."""
     with processes.caller("router", "router", at.delayed) as made:
         made.run(5)
         times = made.run(5)

@@ -7,6 +7,8 @@ STAMP  := $(VENV)/.installed
 MODEL  := models/moderation-light/build/model.tar.gz
 HEAVY  := models/moderation-heavy/build/model.tar.gz
 sources = $(shell find $(1) models/building models/contract -type f -not -path '*/build/*' -not -name '*.pyc' -not -name README.md)
+# functions/core is tested by itself and in what is made of it.
+CORE_TESTS := $(addprefix tests/unit/,core handlers batch nightly)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup models demo test drill conformance coverage mutation check bench lock clean
@@ -50,7 +52,7 @@ conformance: setup ## boto3, the sagemaker SDKs, Airflow, kfp and the AWS provid
 	$(BIN)/python -m pytest tests/conformance $(ARGS)
 
 coverage: setup ## every branch of functions/core is taken by a unit test, or this fails
-	$(BIN)/python -m pytest -q tests/unit/core tests/unit/handlers --cov=functions/core --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
+	$(BIN)/python -m pytest -q $(CORE_TESTS) --cov=functions/core --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
 
 mutation: setup ## change functions/core in thousands of ways, one at a time: a test must notice 9 of 10 (15 minutes)
 	$(BIN)/python -m tests.mutation $(ARGS)

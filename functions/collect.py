@@ -2,30 +2,27 @@
 
 First the runs, since deadlines near: those that should have ended are looked at (an event may be lost), those that can
 start do, and out of those that must wait is taken what would come too late. Then the queue (`intake`); then the runs
-once more, for what the queue brought.
+once more, for what the queue brought, and so in turns while it holds more than can be taken before deadlines near.
 
 What a service refuses is put off to the next turn, and does not keep the others waiting. A lease lets one collector
-work at a time, to no more end than thrift: every change is conditional.
+work at a time, to no more end than thrift: every change is conditional (`lease`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from functions.batch_ports import BatchError, BatchPorts, BusyError
 from functions.core.batch_plan import abandoned, overdue, too_late_before, wants_start
 from functions.core.run import Run, RunState
 from functions.core.topology import BatchLane, Topology
 from functions.intake import RESERVE_S, Intake
+from functions.lease import Lease
 from functions.rescue import Rescuer
 from functions.settle import Settler
 from functions.start import Starter
 from functions.steps import Steps
-
-_LEASE_S: Final = 30.0
-"""Beyond the function's own end."""
 
 
 class Collector:
@@ -45,17 +42,24 @@ class Collector:
 
     def run(self, time_left_s: Callable[[], float]) -> None:
         """One turn. `time_left_s` says how long the function may still run."""
-        now, owner = self._ports.clock.now(), self._new_id()
+        now, lease = self._ports.clock.now(), Lease(self._ports, self._new_id())
         steps = Steps(self._ports)
+
+        def left_s() -> float:
+            return time_left_s() if lease.kept() else 0.0
+
         with steps.put_off("lease"):
-            if not self._ports.runs.lease(owner, now, now + time_left_s() + _LEASE_S):
+            if not lease.taken():
                 return
             try:
-                self._advance(steps, time_left_s)
-                if self._intake.drain(steps, time_left_s):
-                    self._advance(steps, time_left_s)
+                self._advance(steps, left_s)
+                more = True
+                while more:
+                    found, more = self._intake.drain(steps, left_s, now)
+                    if found:
+                        self._advance(steps, left_s)
             finally:
-                self._ports.runs.release(owner)
+                lease.given_back()
 
     def _advance(self, steps: Steps, time_left_s: Callable[[], float]) -> None:
         """Every open run, those with the earliest deadline first."""

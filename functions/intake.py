@@ -1,6 +1,7 @@
 """Drains the queue: of every message's job it finds out what is to become, and sees to it.
 
-Heap after heap, as long as there are messages, time is left and no service is in trouble. What has ended, or is
+Heap after heap, as long as time is left and no service is in trouble: of the messages that were there when the turn
+began. What comes meanwhile is the next turn's, or a steady trickle would never let this one end. What has ended, or is
 another's already, is dropped; what is due has expired; what would come too late in batch is promoted; the rest goes
 into runs, with others of its kind. A message is deleted once somebody else answers for its job, never before.
 """
@@ -25,6 +26,8 @@ from functions.steps import Steps
 
 RESERVE_S: Final = 45.0
 """No new heap is begun with less: one takes seconds, unless S3 or DynamoDB slow down."""
+DRAIN_S: Final = 30.0
+"""Then the runs are looked at, whose deadlines near; it leaves a heap, too, time within a tick."""
 _HEAP: Final = 500
 _HEAP_BYTES: Final = 16_000_000
 _TOO_LARGE: Final = JobError(413, "The body is larger than the batch lane takes.")
@@ -54,36 +57,38 @@ class Intake:
         self._gatherer = Gatherer(ports, new_id)
         self._rescuer = Rescuer(ports, topology)
 
-    def drain(self, steps: Steps, time_left_s: Callable[[], float]) -> bool:
-        """Take heaps from the queue while it has messages, time is left and all is well; whether there were any."""
-        found, before = False, steps.troubles
+    def drain(self, steps: Steps, time_left_s: Callable[[], float], since: float) -> tuple[bool, bool]:
+        """Take heaps of what was sent before `since`; whether there were any, and whether to go on after a break."""
+        found, before, began = False, steps.troubles, self._ports.clock.now()
         gathering: dict[Group, Run] = {}
         with steps.put_off("runs"):
             for run in self._ports.runs.open():
                 if run.state is RunState.GATHERING and run.attempt == 1 and run.group.form != "dataset":
                     gathering[run.group] = run
-        while steps.troubles == before and time_left_s() >= RESERVE_S:
-            heap = self._receive(steps)
-            if not heap:
-                break
-            found = True
-            with steps.put_off("heap"):
-                self._take(steps, heap, gathering)
-        return found
+        more = True
+        while more and steps.troubles == before and time_left_s() >= RESERVE_S:
+            if self._ports.clock.now() - began >= DRAIN_S:
+                return found, True
+            heap, more = self._receive(steps, since)
+            if heap:
+                found = True
+                with steps.put_off("heap"):
+                    self._take(steps, heap, gathering)
+        return found, False
 
-    def _receive(self, steps: Steps) -> list[Received]:
-        """Messages for one heap: until there are none, or enough, or they are large."""
+    def _receive(self, steps: Steps, since: float) -> tuple[list[Received], bool]:
+        """Messages for one heap: as many as it takes, or as there are; and whether there may be more."""
         heap: list[Received] = []
         size = 0
         while len(heap) < _HEAP and size < _HEAP_BYTES:
             received: Sequence[Received] = ()
             with steps.put_off("receive"):
                 received = self._ports.work.receive(_HEAP - len(heap))
-            if not received:
-                break
             heap += received
             size += sum(len(one.work.body or b"") for one in received if one.work is not None)
-        return heap
+            if all(one.sent_at > since for one in received):
+                return heap, False
+        return heap, True
 
     def _take(self, steps: Steps, received: Sequence[Received], gathering: dict[Group, Run]) -> None:
         """Find out what is to become of these messages' jobs, and see to it."""

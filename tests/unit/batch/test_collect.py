@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from functions.batch_ports import Count, TransformSpec, UnavailableError
+from functions.batch_ports import BusyError, Count, Received, TransformSpec, UnavailableError
 from functions.core.job import PROMOTED, Dataset, JobError, JobKey, JobState
 from functions.core.run import Group, Part, Run, RunState
 from functions.core.shards import read_index
@@ -561,10 +563,109 @@ def test_time_can_run_out_between_two_heaps() -> None:
     world = World()
     for number in range(501):
         world.accept(number)
-    left = [300.0, 300.0, 44.0]
+    left = [300.0, 44.0]
     world.collector().run(lambda: left.pop(0) if len(left) > 1 else left[0])
     assert only_run(world).records == 500
     assert len(world.work.works) == 1
+
+
+def test_what_comes_while_the_queue_is_drained_is_the_next_turns() -> None:
+    """A message a second for ever: the turn ends with what was there, and the one that came meanwhile."""
+    world = World()
+    world.accept(0)
+    numbers = itertools.count(1)
+    receive = world.work.receive
+
+    def trickling(most: int) -> Sequence[Received]:
+        world.clock.advance(1)
+        world.accept(next(numbers))
+        return receive(1)
+
+    world.work.receive = trickling  # type: ignore[method-assign]
+    world.collect()
+    assert next(numbers) == 3
+    assert only_run(world).records == 2
+
+
+def test_a_long_queue_is_left_for_the_runs_in_between() -> None:
+    """After half a minute of taking messages a run that is due to start does, and the taking goes on."""
+    world = World(batch_topology(max_wait_s=20))
+    for number in range(1100):
+        world.accept(number)
+    world.wait(1)
+    world.work.batch = 500
+    receive = world.work.receive
+
+    def slow(most: int) -> Sequence[Received]:
+        world.clock.advance(20)
+        return receive(most)
+
+    world.work.receive = slow  # type: ignore[method-assign]
+    world.collect()
+    assert sorted(run.records for run in world.runs.rows.values()) == [100, 1000]
+    assert world.work.works == []
+
+
+def test_a_lease_lasts_less_than_a_tick_and_is_kept_while_its_holder_works() -> None:
+    """A killed collector keeps the next minute's from working at most once; one that lives longer keeps its lease."""
+    world = World()
+    world.accept(1)
+    receive, until = world.work.receive, []
+
+    def slow(most: int) -> Sequence[Received]:
+        world.clock.advance(20)
+        return receive(most)
+
+    def left() -> float:
+        assert world.runs.held is not None
+        until.append(world.runs.held[1] - world.clock.now())
+        return 900.0
+
+    world.work.receive = slow  # type: ignore[method-assign]
+    world.collector().run(left)
+    assert min(until) > 0
+    assert max(until) == 50
+    assert world.runs.held is None
+
+
+def test_who_has_lost_the_lease_leaves_off() -> None:
+    """Another took it while a step hung: what is left in the queue is the other's."""
+    world = World()
+    for number in range(501):
+        world.accept(number)
+    receive = world.work.receive
+
+    def hanging(most: int) -> Sequence[Received]:
+        if world.runs.held is not None and world.runs.held[0] != "another":
+            world.clock.advance(60)
+            assert world.runs.lease("another", world.clock.now(), world.clock.now() + 50)
+        return receive(most)
+
+    world.work.receive = hanging  # type: ignore[method-assign]
+    world.collect()
+    assert only_run(world).records == 500
+    assert len(world.work.works) == 1
+    assert world.runs.held is not None
+
+
+def test_who_cannot_tell_whether_the_lease_is_its_own_goes_on() -> None:
+    """A table that refuses one write costs no work."""
+    world = World()
+    world.accept(1)
+    take, receive = world.runs.lease, world.work.receive
+
+    def once(owner: str, now: float, until: float) -> bool:
+        if world.runs.held is not None:
+            raise BusyError("slow down")
+        return take(owner, now, until)
+
+    def slow(most: int) -> Sequence[Received]:
+        world.clock.advance(20)
+        return receive(most)
+
+    world.runs.lease, world.work.receive = once, slow  # type: ignore[method-assign]
+    world.collect()
+    assert only_run(world).records == 1
 
 
 def test_large_bodies_make_small_heaps() -> None:

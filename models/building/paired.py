@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb
+from math import comb, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 Flags = NDArray[np.bool_]
+Z_95 = 1.959964
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,13 @@ class Paired:
     def second_accuracy(self) -> float:
         """The share that the second is right on."""
         return (self.both_right + self.only_second) / self.texts
+
+    @property
+    def gain(self) -> tuple[float, float, float]:
+        """How much more accurate the first is, and the 95 % interval of that (Wald's, for paired shares)."""
+        lead = self.only_first - self.only_second
+        reach = Z_95 * sqrt(self.only_first + self.only_second - lead**2 / self.texts)
+        return lead / self.texts, (lead - reach) / self.texts, (lead + reach) / self.texts
 
 
 def compare(first: Flags, second: Flags) -> Paired:

@@ -155,6 +155,7 @@ def _report(
                     **asdict(pair),
                     "heavy_accuracy": pair.first_accuracy,
                     "light_accuracy": pair.second_accuracy,
+                    "gain": dict(zip(("value", "low", "high"), pair.gain, strict=True)),
                 }
                 for name, pair in against.items()
             },

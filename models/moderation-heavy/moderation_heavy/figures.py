@@ -68,11 +68,11 @@ def _against(report: Mapping[str, Any]) -> list[str]:
         f"**Against {against['model']}** (version `{against['version']}`), text by text, McNemar's exact test, "
         "two-sided:",
         "",
-        "| held out | texts | accuracy | light's | both right | only this right | only light right | both wrong | p |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| held out | texts | accuracy | light's | gain | 95 % interval | both right | only this | only light | p |",
+        "|---|---|---|---|---|---|---|---|---|---|",
         *(
             f"| {name} | {pair['texts']} | {pair['heavy_accuracy']:.3f} | {pair['light_accuracy']:.3f} | "
-            f"{pair['both_right']} | {pair['only_first']} | {pair['only_second']} | {pair['both_wrong']} | "
+            f"{readme.interval(pair['gain'])} | {pair['both_right']} | {pair['only_first']} | {pair['only_second']} | "
             f"{_p(pair['p_value'])} |"
             for name, pair in (("English", against["english"]), ("English and as many Chinese", against["mixed"]))
         ),

@@ -249,8 +249,9 @@ def test_more_accurate_than_light() -> None:
     block = text.partition(readme.BEGIN)[2].partition(readme.END)[0]
     rows = [line.strip("|").split("|") for line in block.splitlines() if line.startswith("| English")]
     assert len(rows) == 2
-    for _, _, own, light, _, only_own, only_light, _, p in rows:
+    for _, _, own, light, _, interval, _, only_own, only_light, p in rows:
         assert float(own) > float(light)
+        assert float(interval.split()[0]) > 0
         assert paired.p_value(int(only_own), int(only_light)) < 0.05
         assert float(p) == pytest.approx(paired.p_value(int(only_own), int(only_light)), rel=0.05)
 
@@ -275,3 +276,4 @@ def test_paired_counts() -> None:
     pair = paired.compare(np.array([True, True, True, False]), np.array([True, False, False, False]))
     assert (pair.both_right, pair.only_first, pair.only_second, pair.both_wrong) == (1, 2, 0, 1)
     assert (pair.first_accuracy, pair.second_accuracy, pair.p_value) == (0.75, 0.25, 0.5)
+    assert pair.gain == pytest.approx((0.5, 0.01, 0.99), abs=0.001)  # 2/4, and 1.96·√(2 − 4/4)/4 to either side

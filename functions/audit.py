@@ -1,9 +1,10 @@
-"""The use case of the `audit` function: every hour all records are counted, and held against what was accepted.
+"""The use case of the `audit` function: every few hours all records are counted, and held against what was accepted.
 
 Two figures have an alarm. Overdue: jobs still open a quarter of an hour past their deadline, so somebody owes an end.
 Unaccounted: what the front door counted as accepted within the last finished day, less the records of that day that
-exist. A job whose owner is gone (its message among the dead letters, its run settled or never there) is ended as
-expired an hour past its deadline: what was accepted ends, whatever fails.
+exist; whatever the time between two audits, up to a day, every hour is in the day of one of them. A job whose owner is
+gone (its message among the dead letters, its run settled or never there) is ended as expired by the first audit that
+finds it an hour past its deadline: what was accepted ends, whatever fails.
 """
 
 from __future__ import annotations

@@ -107,8 +107,10 @@ class BatchConfig(Section):
         int, between(QUEUE_DAYS + 1, 3650, f": what a message of {QUEUE_DAYS} days speaks of must still be there")
     ] = 30
     """How long payloads, inputs and results are kept."""
-    job_days: Annotated[int, between(1, 3650)] = 7
+    job_days: Annotated[int, between(2, 3650, ": the audit counts the records of a day, up to two hours after it")] = 7
     """How long a job's record is kept after it has ended."""
+    audit_hours: Annotated[int, between(1, 24, ": it counts the records of one day")] = 6
+    """Between two audits, each of which reads every record."""
     collect_timeout_s: Annotated[
         int, between(60, 900, ": it begins nothing in its last 45 s, and a function runs 15 minutes at most")
     ] = 240

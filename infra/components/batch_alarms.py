@@ -19,8 +19,8 @@ from infra.components.lambda_function import LambdaFunction
 from infra.components.work_queue import WorkQueue
 from infra.config import AlarmsConfig
 
-AUDIT_S = 3600
-"""The audit counts so often."""
+AUDIT_SLACK_S = 600
+"""Beyond the time between two audits, so that none falls between two looks: a missing count would end the alarm."""
 OLD_WORK_S = 1800
 """`collect` empties the queue every minute, and drops what was never accepted after ten."""
 OLD_CAPTURE_S = 900
@@ -37,6 +37,8 @@ class BatchAlarmsArgs:
     dead: Mapping[str, aws.sqs.Queue]
     """Every dead-letter queue, by the name of what could not be done."""
     collect: LambdaFunction
+    audit_s: int
+    """How often the audit counts."""
     config: AlarmsConfig
     tags: Mapping[str, str]
     machine: aws.sfn.StateMachine | None = None
@@ -85,6 +87,7 @@ def _queue(queue: aws.sqs.Queue, metric: str) -> Metric:
 
 def _counts(args: BatchAlarmsArgs) -> list[Alarm]:
     of_stack = metrics.of_stack(args.stack)
+    audit_s = args.audit_s + AUDIT_SLACK_S
     return [
         Alarm(
             name="collect-errors",
@@ -96,7 +99,7 @@ def _counts(args: BatchAlarmsArgs) -> list[Alarm]:
             name="jobs-overdue",
             says="Accepted jobs are open long after they were due",
             measured=Metric(metrics.NAMESPACE, metrics.JOBS_OVERDUE, of_stack, "Maximum"),
-            period_s=AUDIT_S,
+            period_s=audit_s,
             line=0,
             periods=1,
             bad_periods=1,
@@ -105,7 +108,7 @@ def _counts(args: BatchAlarmsArgs) -> list[Alarm]:
             name="jobs-unaccounted",
             says="Jobs were accepted of which there is no record",
             measured=Metric(metrics.NAMESPACE, metrics.JOBS_UNACCOUNTED, of_stack, "Maximum"),
-            period_s=AUDIT_S,
+            period_s=audit_s,
             line=0,
             periods=1,
             bad_periods=1,

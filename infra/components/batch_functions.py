@@ -2,11 +2,12 @@
 
 `collect` drains the queue into runs, every minute. `settle` tells jobs how their run ended, when SageMaker says that a
 transform job has. `promote` answers through the lanes that callers wait on what batch could not in time, as its queue
-fills. `audit` counts, every hour, whether anything is overdue or missing. They agree by the records alone: each may be
-killed, run twice or come late (docs/decisions/0014-batch-lane.md).
+fills. `audit` counts, every few hours, whether anything is overdue or missing. They agree by the records alone: each
+may be killed, run twice or come late (docs/decisions/0014-batch-lane.md).
 
-What was set off and failed is not lost either: `collect` and `audit` have their next turn; an event that `settle` could
-not handle in all its tries goes to a queue that an alarm watches, and the next `collect` settles that run.
+What was set off and failed is not lost either: `collect` has its next turn soon, `audit` is tried again; an event that
+`settle` could not handle in all its tries goes to a queue that an alarm watches, and the next `collect` settles that
+run.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ PROMOTE_RECEIVES = 16
 that an outage of the lanes makes no dead letters; a crash does, or a table that is away for half an hour."""
 COLLECT_RECEIVES = 10
 AUDIT_TIMEOUT_S = 900
+AUDIT_TRIES = 2
+AUDIT_AGE_S = 3600
+"""Hours until the next one: so one that failed is made again, for an hour. Two at once do no harm."""
 EVENT_TRIES = 2
 EVENT_AGE_S = 6 * 3600
 """How long an event of SageMaker's is worth handling: Lambda's own limit. `collect` finds the run earlier."""
@@ -225,17 +229,19 @@ class BatchFunctions(pulumi.ComponentResource):
         ]
 
     def _by_the_clock(self) -> None:
-        turns: tuple[tuple[Name, str, str], ...] = (
-            # Scheduler knows no shorter rate; the plan counts with it (`functions/core`).
-            ("collect", "rate(1 minute)", "Gathers jobs that wait"),
-            ("audit", "rate(1 hour)", "Counts jobs"),
+        hours = self._args.config.batch.audit_hours
+        seldom = "rate(1 hour)" if hours == 1 else f"rate({hours} hours)"
+        turns: tuple[tuple[Name, str, str, int, int], ...] = (
+            # Scheduler knows no shorter rate; the plan counts with it (`functions/core`). The next turn comes soon
+            # enough; a second one of the same minute would only meet the first one's lease.
+            ("collect", "rate(1 minute)", "Gathers jobs that wait", 0, 60),
+            ("audit", seldom, "Counts jobs", AUDIT_TRIES, AUDIT_AGE_S),
         )
-        for name, expression, description in turns:
+        for name, expression, description, tries, age_s in turns:
             function = self.functions[name]
-            turn = Turn(description, expression, function.alias.arn, "lambda:InvokeFunction", retries=0, give_up_s=60)
-            self._args.schedules.add(name, turn)
-            # The next turn comes soon enough; a second one of the same minute would only meet the first one's lease.
-            function.asynchronously(tries=0, age_s=60)
+            arn, action = function.alias.arn, "lambda:InvokeFunction"
+            self._args.schedules.add(name, Turn(description, expression, arn, action, tries, age_s))
+            function.asynchronously(tries=tries, age_s=age_s)
 
     def _by_event(self) -> None:
         settle, here = self.functions["settle"], pulumi.ResourceOptions(parent=self)

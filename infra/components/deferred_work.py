@@ -169,6 +169,7 @@ class DeferredWork(pulumi.ComponentResource):
                 promotions=batch.promotions,
                 dead={**{what: queue.dead for what, queue in queues.items()}, "settle": batch.unsettled},
                 collect=batch.functions["collect"],
+                audit_s=config.batch.audit_hours * 3600,
                 machine=self.nightly.machine if self.nightly else None,
                 capture=config.capture,
                 stream=self.capture.stream if self.capture else None,

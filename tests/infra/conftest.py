@@ -35,7 +35,7 @@ CASES: Mapping[str, tuple[str, dict[str, object]]] = {
         {
             **_HEAVY,
             "auth": "api_key",
-            "batch": {"notify": NOTIFY, "datasets": DATASETS, "dataset_keys": [DATASET_KEY]},
+            "batch": {"notify": NOTIFY, "datasets": DATASETS, "dataset_keys": [DATASET_KEY], "audit_hours": 1},
             "alarms": {"topic": TOPIC},
         },
     ),

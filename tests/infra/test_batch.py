@@ -373,16 +373,26 @@ def test_the_jobs_function_reads_results(programs: dict[str, Program]) -> None:
     }
 
 
-@pytest.mark.parametrize(("name", "rate"), [("collect", "rate(1 minute)"), ("audit", "rate(1 hour)")])
-def test_what_runs_by_the_clock(programs: dict[str, Program], name: str, rate: str) -> None:
-    """A schedule calls the alias, by a role that may call it only, for this stack's schedules only; no retry."""
-    program = programs["mature"]
+@pytest.mark.parametrize(
+    ("stack", "name", "rate", "tries"),
+    [
+        ("mature", "collect", "rate(1 minute)", 0),
+        ("mature", "audit", "rate(6 hours)", 2),
+        ("mature-told", "audit", "rate(1 hour)", 2),
+    ],
+)
+def test_what_runs_by_the_clock(programs: dict[str, Program], stack: str, name: str, rate: str, tries: int) -> None:
+    """A schedule calls the alias, by a role that may call it only, for this stack's schedules only.
+
+    Again only what is hours from its next turn.
+    """
+    program = programs[stack]
     schedule, alias = named(program, f"{name}-schedule"), arn("lambda", f"function:inferlane-mature-{name}:live")
 
     assert (schedule["scheduleExpression"], schedule["flexibleTimeWindow"]) == (rate, {"mode": "OFF"})
     assert schedule["groupName"] == "inferlane-mature"
     assert schedule["target"]["arn"] == alias
-    assert schedule["target"]["retryPolicy"]["maximumRetryAttempts"] == 0
+    assert schedule["target"]["retryPolicy"]["maximumRetryAttempts"] == tries
     assert statements(program, f"{name}-schedule-grants") == [
         {"Action": ["lambda:InvokeFunction"], "Resource": [alias]}
     ]
@@ -390,7 +400,7 @@ def test_what_runs_by_the_clock(programs: dict[str, Program], name: str, rate: s
     assert trust["Principal"] == {"Service": "scheduler.amazonaws.com"}
     assert trust["Condition"] == {"ArnLike": {"aws:SourceArn": arn("scheduler", "schedule-group/inferlane-mature")}}
     again = named(program, f"{name}-async")
-    assert (again["qualifier"], again["maximumRetryAttempts"]) == ("live", 0)
+    assert (again["qualifier"], again["maximumRetryAttempts"]) == ("live", tries)
 
 
 def test_an_ended_transform_job_is_settled(programs: dict[str, Program]) -> None:

@@ -55,8 +55,8 @@ def test_what_lies_untouched_is_heard_of(programs: dict[str, Program], name: str
 @pytest.mark.parametrize(
     ("alarm", "metric", "period_s"),
     [
-        ("jobs-overdue", batch_settings.JOBS_OVERDUE, 3600),
-        ("jobs-unaccounted", batch_settings.JOBS_UNACCOUNTED, 3600),
+        ("jobs-overdue", batch_settings.JOBS_OVERDUE, 6 * 3600 + 600),
+        ("jobs-unaccounted", batch_settings.JOBS_UNACCOUNTED, 6 * 3600 + 600),
         ("run-unaccounted", batch_settings.RUN_UNACCOUNTED, 60),
     ],
 )

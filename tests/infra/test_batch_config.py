@@ -32,6 +32,11 @@ BAD: dict[str, tuple[object, str]] = {
         901,
         "901 is not between 60 and 900: it begins nothing in its last 45 s, and a function runs 15 minutes at most",
     ),
+    "batch.job_days": (
+        1,
+        "1 is not between 2 and 3650: the audit counts the records of a day, up to two hours after it",
+    ),
+    "batch.audit_hours": (25, "25 is not between 1 and 24: it counts the records of one day"),
     "batch.promote_concurrency": (1, "1 is not between 2 and 1000"),
     "batch.datasets": (["s3://reviews/in"], "'s3://reviews/in' is not an S3 prefix such as s3://bucket/data/{tenant}/"),
     "batch.dataset_keys": (["alias/reviews"], "'alias/reviews' is not the ARN of a KMS key such as arn:aws:kms:"),

@@ -62,7 +62,7 @@ class Assumptions:
     """Of `collect` and `settle` together, for one record (?)."""
     kept_days: float = 7.0
     """How long an ended job's record is kept (`job_days`)."""
-    audits_per_day: float = 24.0
+    audits_per_day: float = 4.0
     record_kb: float = 0.5
     """Of a job's item: what the audit reads, and the table stores (?)."""
 

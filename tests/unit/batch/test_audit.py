@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
+
+import pytest
 
 from functions.audit import Auditor
 from functions.batch_ports import Count
@@ -14,7 +17,7 @@ from tests.unit.core.builders import NOW
 
 
 def audit(world: World) -> Census:
-    """One hour's."""
+    """One turn's."""
     return Auditor(world.ports, world.acceptances).audit()
 
 
@@ -60,6 +63,19 @@ def test_what_was_accepted_is_held_against_what_is_there() -> None:
         audit(world)
         assert world.counts.sums[Count.JOBS_UNACCOUNTED] == missing
     assert world.acceptances.asked == [(begin, end)] * 3
+
+
+@pytest.mark.parametrize("hours", [1, 6, 7, 24])
+def test_every_hour_is_looked_at_whatever_the_time_between_two_audits(hours: int) -> None:
+    """Each day begins no later than the one before ended."""
+    world = World()
+    world.accept(1, 1e9)
+    for _ in range(5):
+        audit(world)
+        world.clock.advance(hours * 3600)
+    asked = world.acceptances.asked
+    assert len(asked) == 5
+    assert all(begin <= before for (_, before), (begin, _) in pairwise(asked))
 
 
 def test_without_the_front_doors_count_nothing_is_said_of_it() -> None:

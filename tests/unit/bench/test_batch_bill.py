@@ -81,8 +81,8 @@ def test_what_a_job_pays_around_its_compute_is_told_in_milliseconds() -> None:
 
 
 def test_a_record_is_read_by_every_audit_while_it_is_kept() -> None:
-    """Seven days of 24 scans read half a KB at half a unit for 4 KB; storage is beside it."""
-    read, stored = 7 * 24 * 0.0625 * 0.000000125, 0.5e-6 * 7 / 30 * 0.25
+    """Seven days of four scans read half a KB at half a unit for 4 KB; storage is beside it."""
+    read, stored = 7 * 4 * 0.0625 * 0.000000125, 0.5e-6 * 7 / 30 * 0.25
     assert BILL.whole_batch()["audit and storage"] == pytest.approx(1000 * (read + stored))
 
 

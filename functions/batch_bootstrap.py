@@ -149,7 +149,7 @@ def _ports(function: str, settings: BatchSettings, session: Session, log: Functi
         work=SqsQueue(queues, settings.work_queue, objects),
         promotions=SqsQueue(queues, settings.promote_queue, objects),
         transforms=SageMakerTransforms(
-            client("sagemaker"), bucket=settings.data_bucket, key=settings.data_key, tags=tags
+            lambda: client("sagemaker"), bucket=settings.data_bucket, key=settings.data_key, tags=tags
         ),
         notices=NoNotices() if told is None else QueuedNotices(queues, told, settings.channels, log),
         telemetry=EmfCounts(settings.stack, METRICS_NAMESPACE, function, clock.now),

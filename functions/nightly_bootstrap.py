@@ -56,7 +56,7 @@ def prepare_parts(settings: NightlySettings) -> PrepareParts:
         "model": settings.heavy_model,
     }
     transforms = SageMakerTransforms(
-        clients.patient(session, "sagemaker"), bucket=settings.data_bucket, key=settings.data_key, tags=tags
+        lambda: clients.patient(session, "sagemaker"), bucket=settings.data_bucket, key=settings.data_key, tags=tags
     )
     return PrepareParts(Prepare(scope_of(settings), objects, transforms, SystemClock(), log), log)
 
@@ -79,7 +79,7 @@ def report_parts(settings: NightlySettings) -> ReportParts:
         scope_of(settings),
         S3Objects(clients.patient(session, "s3"), settings.data_bucket),
         SageMakerTransforms(
-            clients.patient(session, "sagemaker"), bucket=settings.data_bucket, key=settings.data_key, tags={}
+            lambda: clients.patient(session, "sagemaker"), bucket=settings.data_bucket, key=settings.data_key, tags={}
         ),
         EmfRecheck(settings.stack, METRICS_NAMESPACE),
         None if settings.topic is None else Topic(clients.patient(session, "sns"), settings.topic),

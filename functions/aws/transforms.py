@@ -6,6 +6,8 @@ splits the input and puts the output together again; otherwise an object is a re
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
@@ -30,9 +32,14 @@ _SAME_NAME: Final = "already exist"
 class SageMakerTransforms:
     """The transform jobs of a stack."""
 
-    def __init__(self, client: SageMakerClient, *, bucket: str, key: str | None, tags: dict[str, str]) -> None:
-        """`key` (ARN) encrypts what jobs write into `bucket`, ours; another bucket's own settings rule there."""
-        self._client = client
+    def __init__(
+        self, client: Callable[[], SageMakerClient], *, bucket: str, key: str | None, tags: dict[str, str]
+    ) -> None:
+        """`client` is made with the first call: it takes as long as all others together, and some need none.
+
+        `key` (ARN) encrypts what jobs write into `bucket`, ours; another bucket's own settings rule there.
+        """
+        self._client = cache(client)
         self._ours = f"s3://{bucket}/"
         self._key = key
         self._tags = [{"Key": name, "Value": value} for name, value in tags.items()]
@@ -41,7 +48,7 @@ class SageMakerTransforms:
         """Begin (see `batch_ports.Transforms`)."""
         with translated():
             try:
-                self._client.create_transform_job(**self.request(spec))
+                self._client().create_transform_job(**self.request(spec))
             except ClientError as error:
                 if not _exists_already(error):
                     raise
@@ -74,7 +81,7 @@ class SageMakerTransforms:
         """How it fares (see `batch_ports.Transforms`)."""
         with translated():
             try:
-                found = self._client.describe_transform_job(TransformJobName=name)
+                found = self._client().describe_transform_job(TransformJobName=name)
             except ClientError as error:
                 if _is_unknown(error):
                     return None

@@ -39,7 +39,7 @@ SPEC = TransformSpec(
 
 
 def made(client: Any, key: str | None = None) -> SageMakerTransforms:
-    return SageMakerTransforms(client, bucket="bucket", key=key, tags={"stack": "test"})
+    return SageMakerTransforms(lambda: client, bucket="bucket", key=key, tags={"stack": "test"})
 
 
 @pytest.fixture(params=["fake", "sagemaker"])
@@ -114,8 +114,26 @@ def test_an_object_is_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_tags_none_are_sent() -> None:
     """Who sends some must be allowed to."""
-    made_without = SageMakerTransforms(hasty_client_of("sagemaker"), bucket="bucket", key=None, tags={})
+    made_without = SageMakerTransforms(lambda: hasty_client_of("sagemaker"), bucket="bucket", key=None, tags={})
     assert "Tags" not in made_without.request(SPEC)
+
+
+def test_a_client_is_made_once_and_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To write a request down takes none."""
+    asked: list[str] = []
+
+    def client() -> Any:
+        asked.append("sagemaker")
+        return hasty_client_of("sagemaker")
+
+    transforms = SageMakerTransforms(client, bucket="bucket", key=None, tags={})
+    transforms.request(SPEC)
+    assert asked == []
+    with Stub(error("ResourceNotFound")) as stub:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", stub.url)
+        assert transforms.describe(NAME) is None
+        assert transforms.describe(NAME) is None
+    assert asked == ["sagemaker"]
 
 
 def error(code: str, message: str = "m", status: int = 400) -> Reply:

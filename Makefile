@@ -39,9 +39,9 @@ test: setup ## every test (unit, contract, infra, e2e) but the drills, and what 
 ifdef ARGS
 	$(BIN)/python -m pytest -m "not drill and not conformance" $(ARGS)
 else
-	@# Two at a time but for e2e, whose offline stack wants the machine for itself.
+	@# Two files at a time; e2e after the rest, whose sums would leave its clocks too little of the machine.
 	$(BIN)/python -m pytest -m "not drill and not conformance" -n 2 --dist loadfile --ignore tests/e2e
-	$(BIN)/python -m pytest -m "not drill and not conformance" tests/e2e
+	$(BIN)/python -m pytest -m "not drill and not conformance" -n 2 --dist loadfile tests/e2e
 endif
 
 drill: setup ## the drills: minutes of load on the offline stack

@@ -99,7 +99,7 @@ def drill(
     (folder / "policies/drill.yaml").write_text(_POLICY)
     package(folder / "sleeper", _CODE)
     stack = yaml.safe_load((project_root() / "Pulumi.local.yaml").read_text())
-    for deferring in ("inferlane:batch", "inferlane:capture"):
+    for deferring in ("inferlane:batch", "inferlane:capture", "inferlane:nightly"):
         stack["config"].pop(deferring, None)
     stack["config"] |= {
         "inferlane:stage": "growth",

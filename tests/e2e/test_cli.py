@@ -94,13 +94,16 @@ def test_unknown_stacks_lanes_and_models_name_what_there_is(deployed: Deployment
 
 
 def models(package: str, *, memory_mb: int) -> str:
-    """A --set of one model `m` with all lanes."""
+    """A --set of the model `m` with all lanes, and of the one that the nightly recheck needs."""
     lanes = {
         "dedicated": {"instance_type": "ml.g5.xlarge", "min_instances": 1, "max_instances": 1, "slots_per_instance": 1},
         "serverless": {"memory_mb": memory_mb, "max_concurrency": 2},
         "batch": {"instance_type": "ml.c5.xlarge", "usd_per_instance_hour": 0.204},
     }
-    return "inferlane:models=" + json.dumps({"m": {"package": package, **lanes}})
+    heavy = {"package": "models/moderation-heavy", "batch": lanes["batch"]}
+    rechecked = {"package": "models/moderation-light", "serverless": {"memory_mb": 2048, "max_concurrency": 2}}
+    made = {"m": {"package": package, **lanes}, "moderation": rechecked, "moderation-heavy": heavy}
+    return "inferlane:models=" + json.dumps(made)
 
 
 @pytest.mark.parametrize(

@@ -102,8 +102,9 @@ def serverless_project(folder: Path, stack: str, policy: str, changes: Mapping[s
     shutil.copy(project_root() / "Pulumi.yaml", folder)
     file = yaml.safe_load((project_root() / "Pulumi.local.yaml").read_text())
     file["config"] |= {"inferlane:stage": "prototype", "inferlane:policy": f"policies/{stack}.yaml", **changes}
-    for deferring in ("inferlane:batch", "inferlane:capture"):
+    for deferring in ("inferlane:batch", "inferlane:capture", "inferlane:nightly"):
         file["config"].pop(deferring, None)
+    file["config"]["inferlane:models"].pop("moderation-heavy")
     for lane in ("dedicated", "batch"):
         file["config"]["inferlane:models"][MODEL].pop(lane, None)
     (folder / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump(file))

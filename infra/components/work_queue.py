@@ -21,6 +21,8 @@ MAX_MESSAGE_BYTES = 262_144
 """More than the largest body a message carries (`functions/core`), as base64 and with all around it."""
 KEY_REUSE_S = 3600
 """How long SQS uses one data key: one call of KMS an hour and producer instead of one every five minutes."""
+COMPACT = (",", ":")
+"""The provider compares a redrive policy with what SQS keeps of it, as compact text: blanks would differ for ever."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,9 @@ class WorkQueue(pulumi.ComponentResource):
             message_retention_seconds=RETENTION_S,
             visibility_timeout_seconds=args.hidden_s,
             redrive_policy=pulumi.Output.json_dumps(
-                {"deadLetterTargetArn": self.dead.arn, "maxReceiveCount": args.receives}, sort_keys=True
+                {"deadLetterTargetArn": self.dead.arn, "maxReceiveCount": args.receives},
+                sort_keys=True,
+                separators=COMPACT,
             ),
             tags=args.tags,
             opts=here,
@@ -71,7 +75,9 @@ class WorkQueue(pulumi.ComponentResource):
             f"{name}-dead-source",
             queue_url=self.dead.url,
             redrive_allow_policy=pulumi.Output.json_dumps(
-                {"redrivePermission": "byQueue", "sourceQueueArns": [self.queue.arn]}, sort_keys=True
+                {"redrivePermission": "byQueue", "sourceQueueArns": [self.queue.arn]},
+                sort_keys=True,
+                separators=COMPACT,
             ),
             opts=here,
         )

@@ -11,7 +11,7 @@ sources = $(shell find $(1) models/building models/contract -type f -not -path '
 CORE_TESTS := $(addprefix tests/unit/,core handlers batch nightly)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup models demo test drill conformance coverage mutation check bench lock clean
+.PHONY: help setup models demo test drill soak conformance coverage mutation check bench lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -35,17 +35,20 @@ $(HEAVY): $(MODEL) $(call sources,models/moderation-heavy)
 demo: setup ## the whole story on the offline stack; ARGS=--json for one JSON object
 	@$(BIN)/inferlane demo $(ARGS)
 
-test: setup ## every test (unit, contract, infra, e2e) but the drills, and what `make conformance` installs
+test: setup ## every test (unit, contract, infra, e2e) but drills and soak, and what `make conformance` installs
 ifdef ARGS
-	$(BIN)/python -m pytest -m "not drill and not conformance" $(ARGS)
+	$(BIN)/python -m pytest -m "not drill and not soak and not conformance" $(ARGS)
 else
 	@# Two files at a time; e2e after the rest, whose sums would leave its clocks too little of the machine.
-	$(BIN)/python -m pytest -m "not drill and not conformance" -n 2 --dist loadfile --ignore tests/e2e
-	$(BIN)/python -m pytest -m "not drill and not conformance" -n 2 --dist loadfile tests/e2e
+	$(BIN)/python -m pytest -m "not drill and not soak and not conformance" -n 2 --dist loadfile --ignore tests/e2e
+	$(BIN)/python -m pytest -m "not drill and not soak and not conformance" -n 2 --dist loadfile tests/e2e
 endif
 
 drill: setup ## the drills: minutes of load on the offline stack
 	$(BIN)/python -m pytest -m drill $(ARGS)
+
+soak: setup ## the batch lane with thousands of jobs, and with everything failing around it (ten minutes)
+	$(BIN)/python -m pytest -m soak $(ARGS)
 
 conformance: setup ## boto3, the sagemaker SDKs, Airflow, kfp and the AWS provider against what runs offline (minutes, 1.7 GB)
 	$(BIN)/python -m tests.conformance.environments

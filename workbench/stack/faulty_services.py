@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from workbench.stack.callers import Caller, caller_at
+from workbench.stack.callers import Caller, Callers
 from workbench.stack.calls import Call, call_of, service_of
 from workbench.stack.refusals import REFUSALS, Answer, Refusal, answer
 from workbench.stack.service_faults import ServiceFault, ServiceFaultError, ServiceFaults
@@ -30,9 +30,9 @@ PATH = "/_inferlane/services/faults"
 class FaultyServices:
     """ASGI app that hands requests to `inner`, unless a fault in force meets them."""
 
-    def __init__(self, inner: AsgiApp, caller: Callable[[int], Caller | None] = caller_at) -> None:
+    def __init__(self, inner: AsgiApp, caller: Callable[[int], Caller | None] | None = None) -> None:
         self._inner = inner
-        self._caller = caller
+        self._caller = caller or Callers().at
         self._faults = ServiceFaults()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

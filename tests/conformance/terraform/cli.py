@@ -32,7 +32,7 @@ class Change:
     address: str
     actions: tuple[str, ...]
     attributes: tuple[str, ...]
-    """Top-level attributes that differ or are not known."""
+    """What differs or is not known: of a block that occurs once, `block.attribute`, else the top-level attribute."""
 
     @property
     def type(self) -> str:
@@ -152,9 +152,17 @@ def _mirror() -> Path:
 def _change(row: Mapping[str, Any]) -> Change:
     before, after = row["change"]["before"] or {}, row["change"]["after"] or {}
     unknown = row["change"].get("after_unknown") or {}
-    differing = {name for name in {*before, *after} if before.get(name) != after.get(name)}
-    differing |= {name for name, value in unknown.items() if value}
+    differing = {*_differing(before, after), *(name for name, value in unknown.items() if value)}
     return Change(row["address"], tuple(row["change"]["actions"]), tuple(sorted(differing)))
+
+
+def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    for name in {*before, *after}:
+        match before.get(name), after.get(name):
+            case [dict(was)], [dict(wanted)]:
+                yield from (f"{name}.{inner}" for inner in _differing(was, wanted))
+            case was, wanted if was != wanted:
+                yield name
 
 
 def _failures(events: list[Any]) -> Iterator[Failure]:

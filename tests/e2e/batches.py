@@ -154,6 +154,8 @@ class Batches:
     deployed: Deployment
     client: Callable[[str], Any]
     headers: Mapping[str, Mapping[str, str]]
+    redeploy: Callable[[Mapping[str, object]], Deployment]
+    """Deploy another package of the same model, and these settings changed."""
 
     @property
     def stack(self) -> str:
@@ -165,7 +167,7 @@ class Batches:
         """Where requests to the model go."""
         return f"/v1/models/{MODEL}/invocations"
 
-    def invoke(self, function: str, event: Mapping[str, object] | None = None) -> Any:
+    def invoke(self, function: str, event: object = None) -> Any:
         """Call one of the stack's functions and return what it answers; raises when it fails."""
         answer = self.client("lambda").invoke(
             FunctionName=f"inferlane-{self.stack}-{function}", Qualifier="live", Payload=json.dumps(event or {})
@@ -321,13 +323,23 @@ def batches(
         },
         **(more or {}),
     }
-    (folder / f"Pulumi.{name}.yaml").write_text(yaml.safe_dump(stack))
-    deployed = deployment.run("up", name, cloud=cloud, layout=layout, project=folder)
+
+    def up() -> Deployment:
+        (folder / f"Pulumi.{name}.yaml").write_text(yaml.safe_dump(stack))
+        return deployment.run("up", name, cloud=cloud, layout=layout, project=folder)
+
+    def redeploy(settings: Mapping[str, object]) -> Deployment:
+        package(folder / "another", _CODE + "# another\n")
+        stack["config"] |= settings
+        stack["config"]["inferlane:models"][MODEL]["package"] = "another"
+        return up()
+
+    deployed = up()
     try:
         made = {
             tenant: {"X-Api-Key": keys.create(client("dynamodb"), name, tenant, datetime.now(UTC)).key}
             for tenant in ("red", "blue")
         }
-        yield Batches(deployed, client, made)
+        yield Batches(deployed, client, made, redeploy)
     finally:
         deployment.run("destroy", name, cloud=cloud, layout=layout, project=folder)

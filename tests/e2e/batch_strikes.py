@@ -1,0 +1,215 @@
+"""Faults that strike the batch lane one after another, each watched until it has: one that did not proves nothing.
+
+A kill waits for its function to come to the place where it is to die; the next one of that function comes when it has.
+A sabotage takes one run's transform job by name while the run still gathers, so that which runs fail, and how, is not
+left to chance; it never takes a second attempt, after which a job has failed for good.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tests.e2e.batches import Batches
+from workbench.stack.faults import Faults
+
+LEASE = "~lease"
+
+
+@dataclass(frozen=True)
+class Kill:
+    """A function's process ends at its n-th such call, before or after that is carried out."""
+
+    function: str
+    at: str
+    call: int = 1
+    when: Literal["before", "after"] = "before"
+    resource: str | None = None
+    """`{stack}` stands for the stack's name."""
+
+    def __str__(self) -> str:
+        return f"{self.function} killed {self.when} {self.at} number {self.call}"
+
+
+@dataclass(frozen=True)
+class Sabotage:
+    """A fault of one run's transform job (see `sagemaker/transform/faults.py`)."""
+
+    kind: str
+    params: Mapping[str, float] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {dict(self.params)}"
+
+
+@dataclass
+class Strikes:
+    """What is to strike, what is under way, and what has struck."""
+
+    lane: Batches
+    faults: Faults
+    kills: list[Kill]
+    sabotages: list[tuple[Sabotage, ...]]
+    """Each entry is for one run."""
+    struck: list[str] = field(default_factory=list)
+    runs: dict[str, tuple[Sabotage, ...]] = field(default_factory=dict)
+    """By run."""
+    troubles: list[BaseException] = field(default_factory=list)
+    _under_way: dict[str, tuple[Kill, str]] = field(default_factory=dict)
+    _injected: dict[str, Sabotage] = field(default_factory=dict)
+
+    @property
+    def left(self) -> list[str]:
+        """What has not struck yet."""
+        assert not self.troubles, self.troubles
+        kills = [*self.kills, *(kill for kill, _ in self._under_way.values())]
+        sabotages = [*(one for entry in self.sabotages for one in entry), *self._injected.values()]
+        return [str(one) for one in (*kills, *sabotages)]
+
+    def of(self, kind: str) -> list[str]:
+        """The runs that were sabotaged so."""
+        return [run for run, entry in self.runs.items() if any(one.kind == kind for one in entry)]
+
+    @contextmanager
+    def striking(self, every_s: float = 0.4) -> Iterator[None]:
+        """Let them strike until the block ends."""
+        stop = threading.Event()
+
+        def watch() -> None:
+            while not stop.wait(every_s):
+                try:
+                    self._look()
+                except Exception as error:  # told to the test, which reads what is left
+                    self.troubles.append(error)
+                    return
+
+        thread = threading.Thread(target=watch, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join(30)
+
+    def _look(self) -> None:
+        met = {fault["id"]: fault["met"] for fault in self.faults.active()}
+        for function, (kill, fault) in list(self._under_way.items()):
+            if met[fault]:
+                self.struck.append(str(kill))
+                self.faults.clear(fault)
+                del self._under_way[function]
+                if function == "collect":
+                    end_lease(self.lane)
+        for fault in [fault for fault in self._injected if met[fault]]:
+            self.struck.append(str(self._injected.pop(fault)))
+        self._next_kills()
+        if self.sabotages:
+            self._next_sabotages()
+
+    def _next_kills(self) -> None:
+        for kill in list(self.kills):
+            if kill.function not in self._under_way:
+                self.kills.remove(kill)
+                resource = None if kill.resource is None else kill.resource.format(stack=self.lane.stack)
+                fault = self.faults.kill_function(
+                    f"inferlane-{self.lane.stack}-{kill.function}",
+                    kill.at,
+                    call=kill.call,
+                    when=kill.when,
+                    resource=resource,
+                )
+                self._under_way[kill.function] = (kill, fault["id"])
+
+    def _next_sabotages(self) -> None:
+        gathering = [
+            run["name"]["S"]
+            for run in runs_of(self.lane)
+            if run["state"]["S"] == "gathering" and run["attempt"]["N"] == "1" and run["parts"]["L"]
+        ]
+        for run in gathering:
+            if self.sabotages and run not in self.runs:
+                self.runs[run] = self.sabotages.pop(0)
+                for one in self.runs[run]:
+                    self._injected[self.faults.on_jobs(run, one.kind, **one.params)["id"]] = one
+
+
+def runs_of(lane: Batches) -> list[dict[str, Any]]:
+    """The stack's runs, as they lie in the table."""
+    pages = (
+        lane.client("dynamodb")
+        .get_paginator("scan")
+        .paginate(TableName=f"inferlane-{lane.stack}-runs", ConsistentRead=True)
+    )
+    return [item for page in pages for item in page["Items"] if item["name"]["S"] != LEASE]
+
+
+def end_lease(lane: Batches) -> None:
+    """Do what time would: let a killed collector's lease run out."""
+    lane.client("dynamodb").delete_item(TableName=f"inferlane-{lane.stack}-runs", Key={"name": {"S": LEASE}})
+
+
+def jobs_of(lane: Batches, tenants: Sequence[str] = ("red", "blue")) -> dict[str, dict[str, Any]]:
+    """Every record of these tenants, as it lies in the table, by id."""
+    pages = lane.client("dynamodb").get_paginator("query")
+    found: dict[str, dict[str, Any]] = {}
+    for tenant in tenants:
+        for page in pages.paginate(
+            TableName=f"inferlane-{lane.stack}-jobs",
+            ConsistentRead=True,
+            KeyConditionExpression="tenant = :tenant",
+            ExpressionAttributeValues={":tenant": {"S": tenant}},
+        ):
+            found |= {item["id"]["S"]: item for item in page["Items"]}
+    return found
+
+
+def queue_url(lane: Batches, queue: str) -> str:
+    """The URL of one of the stack's queues."""
+    return str(lane.client("sqs").get_queue_url(QueueName=f"inferlane-{lane.stack}-{queue}")["QueueUrl"])
+
+
+def hide(lane: Batches, queue: str, seconds: int) -> None:
+    """Let received messages come again after so long, whoever works on them still."""
+    lane.client("sqs").set_queue_attributes(
+        QueueUrl=queue_url(lane, queue), Attributes={"VisibilityTimeout": str(seconds)}
+    )
+
+
+def snatch(lane: Batches, queue: str, most: int, seconds: int) -> list[str]:
+    """Receive messages and leave them, so that they come to another after `seconds`; their bodies."""
+    received = lane.client("sqs").receive_message(
+        QueueUrl=queue_url(lane, queue), MaxNumberOfMessages=most, VisibilityTimeout=seconds
+    )
+    return [message["Body"] for message in received.get("Messages", [])]
+
+
+def send_again(lane: Batches, queue: str, bodies: Sequence[str]) -> None:
+    """Put copies of messages onto a queue, as a queue that delivers twice does."""
+    client, url = lane.client("sqs"), queue_url(lane, queue)
+    for body in bodies:
+        client.send_message(QueueUrl=url, MessageBody=body)
+
+
+def drained(lane: Batches, queue: str) -> list[str]:
+    """Every message of a queue that can be had now, taken off it."""
+    client, url = lane.client("sqs"), queue_url(lane, queue)
+    bodies: list[str] = []
+    while received := client.receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=60).get(
+        "Messages"
+    ):
+        for message in received:
+            bodies.append(message["Body"])
+            client.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+    return bodies
+
+
+def eventually(holds: Any, limit_s: float, what: str) -> None:
+    """Wait until it holds."""
+    until = time.monotonic() + limit_s
+    while not holds():
+        assert time.monotonic() < until, f"within {limit_s:g} s not: {what}"
+        time.sleep(0.3)

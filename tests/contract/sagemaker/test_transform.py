@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -102,11 +103,12 @@ class Jobs:
 
 
 @pytest.fixture(scope="module")
-def summing(running: Emulator, aws: Aws) -> Emulator:
-    """The emulator with the model `summing`."""
+def summing(running: Emulator, aws: Aws) -> Iterator[Emulator]:
+    """The emulator with the model `summing`, for as long as a module of tests needs it."""
     aws.s3.put_object(Bucket=BUCKET, Key="summing.tar.gz", Body=archive({"code/inference.py": MODEL}))
     running.model("summing", f"s3://{BUCKET}/summing.tar.gz")
-    return running
+    yield running
+    running.sagemaker.delete_model(ModelName="summing")
 
 
 @pytest.fixture

@@ -154,8 +154,8 @@ class Batches:
     deployed: Deployment
     client: Callable[[str], Any]
     headers: Mapping[str, Mapping[str, str]]
-    redeploy: Callable[[Mapping[str, object]], Deployment]
-    """Deploy another package of the same model, and these settings changed."""
+    redeploy: Callable[[str, Mapping[str, object]], Deployment]
+    """Deploy another package of the same model, of that name, and these settings changed."""
 
     @property
     def stack(self) -> str:
@@ -328,10 +328,10 @@ def batches(
         (folder / f"Pulumi.{name}.yaml").write_text(yaml.safe_dump(stack))
         return deployment.run("up", name, cloud=cloud, layout=layout, project=folder)
 
-    def redeploy(settings: Mapping[str, object]) -> Deployment:
-        package(folder / "another", _CODE + "# another\n")
+    def redeploy(another: str, settings: Mapping[str, object]) -> Deployment:
+        package(folder / another, f"{_CODE}# {another}\n")
         stack["config"] |= settings
-        stack["config"]["inferlane:models"][MODEL]["package"] = "another"
+        stack["config"]["inferlane:models"][MODEL]["package"] = another
         return up()
 
     deployed = up()

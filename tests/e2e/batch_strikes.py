@@ -7,8 +7,10 @@ left to chance; it never takes a second attempt, after which a job has failed fo
 
 from __future__ import annotations
 
+import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -205,6 +207,48 @@ def drained(lane: Batches, queue: str) -> list[str]:
             bodies.append(message["Body"])
             client.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
     return bodies
+
+
+@contextmanager
+def redriving(lane: Batches, every_s: float = 5.0) -> Iterator[list[tuple[str, dict[str, Any] | None]]]:
+    """Do what a person does about dead letters: put them back. Yields (queue, the job's record then) of each.
+
+    A message of a job without a record stays out: nobody was promised anything.
+    """
+    stop = threading.Event()
+    found: list[tuple[str, dict[str, Any] | None]] = []
+
+    def look() -> None:
+        for queue in ("work", "promote"):
+            if bodies := drained(lane, f"{queue}-dead"):
+                records = jobs_of(lane)
+                known = [records.get(json.loads(body)["id"]) for body in bodies]
+                found.extend((queue, record) for record in known)
+                send_again(lane, queue, [body for body, record in zip(bodies, known, strict=True) if record])
+
+    def watch() -> None:
+        while not stop.wait(every_s):
+            look()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        stop.set()
+        thread.join(30)
+        look()
+
+
+def owners(lane: Batches) -> Counter[str]:
+    """Who answers for the jobs that are open, for a failure's message."""
+    runs = {run["name"]["S"]: f"run {run['state']['S']}, attempt {run['attempt']['N']}" for run in runs_of(lane)}
+    names = [
+        record.get("run", {"S": "nobody"})["S"]
+        for record in jobs_of(lane).values()
+        if record["state"]["S"] == "accepted"
+    ]
+    return Counter(runs.get(name, name) for name in names)
 
 
 def eventually(holds: Any, limit_s: float, what: str) -> None:

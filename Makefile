@@ -11,7 +11,7 @@ sources = $(shell find $(1) models/building models/contract -type f -not -path '
 CORE_TESTS := $(addprefix tests/unit/,core handlers batch nightly)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup models demo test drill soak conformance coverage mutation check bench lock clean
+.PHONY: help setup models browser demo test drill soak conformance coverage mutation check bench lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -32,10 +32,13 @@ $(MODEL): $(STAMP) $(call sources,models/moderation-light)
 $(HEAVY): $(MODEL) $(call sources,models/moderation-heavy)
 	@$(BIN)/python models/moderation-heavy/build.py
 
+browser: $(STAMP) ## a Chromium for the tests that look at pages, where none is installed (npm, 70 MB)
+	@$(BIN)/python -m tests.browser.fetch
+
 demo: setup ## the whole story on the offline stack; ARGS=--json for one JSON object
 	@$(BIN)/inferlane demo $(ARGS)
 
-test: setup ## every test (unit, contract, infra, e2e) but drills and soak, and what `make conformance` installs
+test: setup browser ## every test (unit, contract, infra, e2e) but drills and soak, and what `make conformance` installs
 ifdef ARGS
 	$(BIN)/python -m pytest -m "not drill and not soak and not conformance" $(ARGS)
 else

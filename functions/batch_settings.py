@@ -35,7 +35,8 @@ CHANNELS: Final[tuple[Channel, ...]] = ("topic", "webhook")
 JOBS_OVERDUE: Final = "JobsOverdue"
 JOBS_UNACCOUNTED: Final = "JobsUnaccounted"
 RUN_UNACCOUNTED: Final = "RunUnaccounted"
-"""What alarms watch, by {stack}; never anything but 0. `batch_ports.Count` says what they and all others mean."""
+STEPS_PUT_OFF: Final = "StepsPutOff"
+"""What alarms watch, by {stack}; all but the last never anything but 0. `batch_ports.Count` says what each means."""
 
 
 @dataclass(frozen=True, slots=True)

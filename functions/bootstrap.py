@@ -41,8 +41,10 @@ if TYPE_CHECKING:
 
 _POLICY_S: Final = 2.0
 """Longest wait for AppConfig; the last good policy serves as well."""
-_KEY_S: Final = 5.0
-"""Longest wait for the row of a key: nothing else can vouch for the caller."""
+_KEY_S: Final = 8.0
+"""Longest wait for the row of a key: nothing else can vouch for the caller, and the gateway waits ten seconds."""
+_KEY_ATTEMPTS: Final = 3
+"""To read it: what passes by itself, a throttled read or a lost connection, must not be answered 500."""
 _SHARED_S: Final = 0.8
 """Longest wait for what instances tell each other: DynamoDB answers in milliseconds, and the last value serves too."""
 _ACCEPT_S: Final = 5.0
@@ -271,8 +273,16 @@ def authorize_parts(settings: AuthorizerSettings) -> AuthorizeParts:
     from functions.aws.keys import DynamoKeys
 
     keys = _credentials(settings.keys, clients.session)
-    items = Dynamo(Service("dynamodb", "dynamodb", settings.region, keys, url=settings.dynamodb_url, timeout_s=_KEY_S))
-    return AuthorizeParts(DynamoKeys(items, settings.keys_table), Logger(service="authorize"))
+    table = Service(
+        "dynamodb",
+        "dynamodb",
+        settings.region,
+        keys,
+        url=settings.dynamodb_url,
+        timeout_s=_KEY_S,
+        attempts=_KEY_ATTEMPTS,
+    )
+    return AuthorizeParts(DynamoKeys(Dynamo(table), settings.keys_table), Logger(service="authorize"))
 
 
 def _credentials(given: Credentials | None, session: Callable[[], Session]) -> Credentials:

@@ -3,7 +3,8 @@
 Importing botocore and making two of its clients takes longer than all else that a cold start of the router does. These
 services speak plain JSON over HTTP (S3, of which only writing an object is needed, plain HTTP), and the way to the
 model (`signing`, `http1`) is there already; what is left is naming the operation and reading an error. One attempt,
-within a time: whoever calls has a last good value, or a caller who is told to come again.
+within a time: whoever calls has a last good value, or a caller who is told to come again. Who has neither, and only
+reads, asks for more attempts.
 
 CloudWatch is read by one instance for all (`snapshot_store`), so that one imports the SDK; the others never do.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 import re
 import time
 from collections.abc import Mapping
@@ -19,10 +21,13 @@ from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 from functions.aws.http1 import NotSentError, Peer, Response
+from functions.aws.service_errors import is_busy
 from functions.aws.signing import Credentials, Signer
 
 _UNRESERVED: Final = "-_.~"
 _XML_CODE: Final = re.compile(rb"<Code>([A-Za-z0-9]+)</Code>")
+_PAUSE_S: Final = 0.05
+"""Longest pause before a second attempt; it doubles with each. DynamoDB's SDKs begin with as much."""
 
 
 class ServiceError(Exception):
@@ -59,15 +64,27 @@ class Service:
     """One service of one region."""
 
     def __init__(
-        self, name: str, host: str, region: str, credentials: Credentials, *, url: str | None, timeout_s: float
+        self,
+        name: str,
+        host: str,
+        region: str,
+        credentials: Credentials,
+        *,
+        url: str | None,
+        timeout_s: float,
+        attempts: int = 1,
     ) -> None:
-        """`name` as in its signatures, `host` as in its public endpoint, which `url` overrides."""
+        """`name` as in its signatures, `host` as in its public endpoint, which `url` overrides.
+
+        `attempts` share the time in equal parts; more than one is for reads alone, which may be repeated safely.
+        """
         suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
         self._peer = Peer(url or f"https://{host}.{region}.{suffix}")
         self.host: Final = self._peer.host
         self._signer = Signer(name, region, self.host)
         self._credentials = credentials
         self._timeout_s = timeout_s
+        self._attempts = attempts
 
     def call(
         self,
@@ -84,6 +101,25 @@ class Service:
         `ends` is a reading of `time.monotonic()`, for a caller to whom the usual time does not suit.
         """
         ends = time.monotonic() + self._timeout_s if ends is None else ends
+        for left in range(self._attempts, 1, -1):
+            now = time.monotonic()
+            try:
+                return self._once(method, path, headers, body, query, now + (ends - now) / left)
+            except (OSError, ServiceError) as error:
+                if not _passing(error):
+                    raise
+            time.sleep(random.uniform(0, _PAUSE_S * 2 ** (self._attempts - left)))
+        return self._once(method, path, headers, body, query, ends)
+
+    def _once(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        query: Mapping[str, str] | None,
+        ends: float,
+    ) -> Response:
         pairs = sorted((query or {}).items())
         text = "&".join(f"{quote(name, safe=_UNRESERVED)}={quote(value, safe=_UNRESERVED)}" for name, value in pairs)
         keys = self._credentials.get_frozen_credentials()
@@ -142,6 +178,11 @@ def _bytes(found: dict[str, object]) -> dict[str, object]:
     if len(found) == 1 and isinstance(text := found.get("B"), str):
         return {"B": base64.b64decode(text)}
     return found
+
+
+def _passing(error: OSError | ServiceError) -> bool:
+    """Whether the next attempt may fare better: no connection or no time, the service's own failure, or too much."""
+    return not isinstance(error, ServiceError) or error.status >= 500 or error.status == 429 or is_busy(error.code)
 
 
 def _error(answer: Response) -> ServiceError:

@@ -29,8 +29,12 @@ _BUSY: Final = (
 """Beginnings of codes, behind their service's name where they have one."""
 
 
+def is_busy(code: str) -> bool:
+    """Whether an error code asks to slow down, or says that a quota is reached."""
+    return code.rpartition("#")[2].removeprefix("AWS.SimpleQueueService.").startswith(_BUSY)
+
+
 def failure(code: str, error: Exception, status: int = 0) -> BatchError:
     """The error to raise from `error`, whose code and HTTP status these are ("" and 0 when it has none)."""
-    code = code.rpartition("#")[2].removeprefix("AWS.SimpleQueueService.")
-    kind = BusyError if code.startswith(_BUSY) or status == 429 else UnavailableError
+    kind = BusyError if is_busy(code) or status == 429 else UnavailableError
     return kind(redacted(error))

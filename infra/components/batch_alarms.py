@@ -1,7 +1,8 @@
 """Alarms on work that nobody waits for, and so nobody would miss: each is a way in which a job could be lost or late.
 
-A message in a dead-letter queue; work that lies untouched; a collector that fails; a job that is overdue, a job or a
-record that is missing by our own count; a night without its recheck; captures that do not arrive.
+A message in a dead-letter queue; work that lies untouched; a collector that fails, or puts off what it does; a job that
+is overdue, a job or a record that is missing by our own count; an audit that cannot count; a night without its recheck;
+captures that do not arrive.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ AUDIT_SLACK_S = 600
 """Beyond the time between two audits, so that none falls between two looks: a missing count would end the alarm."""
 OLD_WORK_S = 1800
 """`collect` empties the queue every minute, and drops what was never accepted after ten."""
+PUT_OFF_PERIODS = 15
+PUT_OFF_BAD_PERIODS = 12
+"""A quota in use or a busy minute puts steps off as it should, and ends; a permission that is missing does not."""
 OLD_CAPTURE_S = 900
 """Beyond the time that Firehose gathers lines anyway."""
 
@@ -37,6 +41,7 @@ class BatchAlarmsArgs:
     dead: Mapping[str, aws.sqs.Queue]
     """Every dead-letter queue, by the name of what could not be done."""
     collect: LambdaFunction
+    audit: LambdaFunction
     audit_s: int
     """How often the audit counts."""
     config: AlarmsConfig
@@ -92,8 +97,24 @@ def _counts(args: BatchAlarmsArgs) -> list[Alarm]:
         Alarm(
             name="collect-errors",
             says="The collector fails: jobs stay in the queue",
-            measured=Metric("AWS/Lambda", "Errors", {"FunctionName": args.collect.function.name}, "Sum"),
+            measured=_errors(args.collect),
             line=0,
+        ),
+        Alarm(
+            name="steps-put-off",
+            says="The collector puts off from minute to minute what a service refuses or fails",
+            measured=Metric(metrics.NAMESPACE, metrics.STEPS_PUT_OFF, of_stack, "Sum"),
+            line=0,
+            periods=PUT_OFF_PERIODS,
+            bad_periods=PUT_OFF_BAD_PERIODS,
+        ),
+        Alarm(
+            name="audit-errors",
+            says="The audit fails: nobody counts whether jobs are overdue or missing",
+            measured=_errors(args.audit),
+            line=0,
+            periods=1,
+            bad_periods=1,
         ),
         Alarm(
             name="jobs-overdue",
@@ -122,6 +143,10 @@ def _counts(args: BatchAlarmsArgs) -> list[Alarm]:
             bad_periods=1,
         ),
     ]
+
+
+def _errors(function: LambdaFunction) -> Metric:
+    return Metric("AWS/Lambda", "Errors", {"FunctionName": function.function.name}, "Sum")
 
 
 def _nightly(args: BatchAlarmsArgs) -> list[Alarm]:

@@ -169,6 +169,7 @@ class DeferredWork(pulumi.ComponentResource):
                 promotions=batch.promotions,
                 dead={**{what: queue.dead for what, queue in queues.items()}, "settle": batch.unsettled},
                 collect=batch.functions["collect"],
+                audit=batch.functions["audit"],
                 audit_s=config.batch.audit_hours * 3600,
                 machine=self.nightly.machine if self.nightly else None,
                 capture=config.capture,

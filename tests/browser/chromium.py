@@ -1,7 +1,7 @@
 """A headless Chromium, and as much of its DevTools protocol as looking at a page takes.
 
-The browser is whatever is installed: `INFERLANE_CHROMIUM`, or a program of a usual name on the path. aiohttp, which the
-offline stack needs anyway, speaks to it; so looking at a page needs no package of its own.
+The browser is whatever is installed: `INFERLANE_CHROMIUM`, a program of a usual name on the path, or what `fetch` got
+from npm. aiohttp, which the offline stack needs anyway, speaks to it, so that Python needs no package for it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,15 @@ from typing import Any, Final
 
 import aiohttp
 
+from workbench.stack.layout import project_root
+
 NAMES: Final = (
     *("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
     *("chrome-headless-shell", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"),
 )
-HOW: Final = "apt-get install --no-install-recommends chromium-headless-shell, or INFERLANE_CHROMIUM=/path/to/chrome"
+FETCHED: Final = project_root() / "build/chromium/start"
+"""What `fetch` makes, where none of these is found."""
+HOW: Final = "make browser, apt-get install chromium-headless-shell, or INFERLANE_CHROMIUM=/path/to/chrome"
 FLAGS: Final = (
     *("--headless", "--disable-gpu", "--no-first-run", "--hide-scrollbars", "--force-color-profile=srgb"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic"),
@@ -39,7 +43,8 @@ CALL_S: Final = 30.0
 def installed() -> str | None:
     """The browser to use, or None."""
     named = os.environ.get("INFERLANE_CHROMIUM")
-    return next((found for name in ((named,) if named else NAMES) if (found := shutil.which(name))), None)
+    names = (named,) if named else (*NAMES, str(FETCHED))
+    return next((found for name in names if (found := shutil.which(name))), None)
 
 
 class Page:

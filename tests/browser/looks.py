@@ -56,9 +56,12 @@ CROSSING: Final = """
   const whole = chart.getBoundingClientRect(), found = [];
   texts.forEach(([text, box], i) => {
     if (box.left < whole.left - 1 || box.right > whole.right + 1 || box.bottom > whole.bottom + 1) found.push([text]);
-    for (const [other, its] of texts.slice(i + 1))
-      if (box.left < its.right - 1 && its.left < box.right - 1 && box.top < its.bottom - 3 && its.top < box.bottom - 3)
-        found.push([text, other]);
+    for (const [other, its] of texts.slice(i + 1)) {
+      // A quarter of a line's box is leading, which some fonts have more of, and no ink.
+      const leading = Math.min(box.height, its.height) / 4;
+      const beside = box.right - 1 <= its.left || its.right - 1 <= box.left;
+      if (!beside && box.top < its.bottom - leading && its.top < box.bottom - leading) found.push([text, other]);
+    }
   });
   return found;
 })

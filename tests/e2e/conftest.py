@@ -7,13 +7,15 @@ set, the same tests run there; else the suite starts a stack of its own on a fre
 from __future__ import annotations
 
 import os
+import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import BotoCoreError, ClientError
 from localstack_client.session import Session
 
 from workbench import keys
@@ -26,6 +28,7 @@ from workbench.stack.processes import StackError
 
 MODEL = "moderation"
 PATH = f"/v1/models/{MODEL}/invocations"
+_BAD = re.compile(r'"level": ?"(ERROR|CRITICAL)"|Traceback|timed out|errorMessage')
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -34,6 +37,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "tests/e2e" in str(item.path):
             item.add_marker(pytest.mark.e2e)
             item.add_marker(pytest.mark.timeout(240))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """With a failure goes what the stack said meanwhile: the cause is seldom in the test."""
+    report: Any = yield
+    if report.failed and named_endpoint():
+        report.sections += list(_said(call.start))
+    return report
+
+
+def _said(since: float) -> Iterator[tuple[str, str]]:
+    """The gateway's warnings, and what the functions logged as worse than a warning."""
+    log = Layout(Path(os.environ.get("INFERLANE_DIR", ""))).folder / "logs/gateway.log"
+    if log.is_file():
+        lines = log.read_text(errors="replace").splitlines()
+        yield "the gateway", "\n".join([line[:500] for line in lines if "WARNING" in line or "ERROR" in line][-40:])
+    logs: Any = Session(**CREDENTIALS, region_name=REGION).client("logs")
+    try:
+        groups = logs.describe_log_groups(logGroupNamePrefix="/aws/lambda/")["logGroups"]
+        for name in (group["logGroupName"] for group in groups):
+            found = logs.filter_log_events(logGroupName=name, startTime=int(since * 1000), limit=10_000)["events"]
+            bad = [event["message"][:1000] for event in found if _BAD.search(event["message"])]
+            if bad:
+                yield name, "\n".join(bad[-20:])
+    except (BotoCoreError, ClientError) as error:
+        yield "the functions", f"their logs cannot be read: {error}"
 
 
 @pytest.fixture(scope="package")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 import urllib3
 
 from tests.e2e.conftest import PATH
+from workbench import keys
 from workbench.stack.deployment import Deployment
+from workbench.stack.faults import Faults
 
 Keys = Callable[[str], dict[str, str]]
 HTTP = urllib3.PoolManager(retries=False, timeout=40)
@@ -127,13 +130,21 @@ def test_a_policys_own_path_is_served(deployed: Deployment, api_key: Keys) -> No
 
 def test_a_revoked_key_stops_working(deployed: Deployment, client: Callable[[str], Any]) -> None:
     """A key that was disabled before its first use never gets in."""
-    from datetime import UTC, datetime
-
-    from workbench import keys
-
     made = keys.create(client("dynamodb"), deployed.stack, "fired-app", datetime.now(UTC))
     keys.revoke(client("dynamodb"), deployed.stack, "fired-app")
     assert post(deployed.url + PATH, {"text": "x"}, {"X-Api-Key": made.key}).status == 403
+
+
+@pytest.mark.parametrize("kind", ["throttle", "error"])
+def test_a_key_is_found_although_its_table_refuses(
+    deployed: Deployment, client: Callable[[str], Any], faults: Faults, kind: str
+) -> None:
+    """Two reads that DynamoDB refuses cost a caller nothing; the gateway would have to answer 500."""
+    made = keys.create(client("dynamodb"), deployed.stack, f"patient-{kind}", datetime.now(UTC))
+    table = f"inferlane-{deployed.stack}-keys"
+    fault = faults.on_service("dynamodb", kind, resource=table, operations=["GetItem"], percent=100, times=2)
+    assert post(deployed.url + PATH, {"text": "x"}, {"X-Api-Key": made.key}).status == 200
+    assert [one["met"] for one in faults.active() if one["id"] == fault["id"]] in ([2], [])
 
 
 def test_receipts_and_metrics_hold_no_payload_and_no_key(

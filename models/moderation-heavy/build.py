@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Builds moderation-heavy: makes the encoders, trains a head a language, packs build/model.tar.gz, and measures it.
+"""Builds moderation-heavy: makes the encoders, packs them with the heads into build/model.tar.gz, and tries it.
+
+The heads were trained once and are kept in heads.json; `--train` trains them anew, and so does a build whose texts,
+encoders or code are not those that they were made of. `--measure` serves all held-out texts (minutes).
 
 Rules
 - No choice depends on held-out texts. The English ones are those that moderation-light is measured on, in the same
   halves; neither model has seen them. The packed archive serves them, text by text, through the contract functions.
 - moderation-light's archive serves the same texts: what is compared is what ships, and paired text by text.
-- The archive holds nothing that was measured, so two builds on one machine give the same bytes. Figures go to
-  build/quality.json. The archive is put in place last: a build that fails leaves no new one.
+- The archive holds nothing that was measured, so two builds give the same bytes. Figures go to build/quality.json.
+- The archive is put in place last, and only if it serves: a build that fails leaves no new one.
 """
 
 from __future__ import annotations
@@ -28,47 +31,90 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "contract"))  # beside inference.py in the archive
 
 from building import archive, dataset, head, paired, quality, workshop
+from moderation_heavy import heads as trained
 from moderation_heavy import training
 from moderation_heavy.figures import figures
 
 HERE, LIGHT = training.HERE, training.LIGHT
 NAME = "moderation-heavy"
+TRIED = 4
+"""Held-out texts a language that every build serves, to see that the archive does."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
-    return workshop.command(NAME, HERE, build, figures, argv)
+    return workshop.command(NAME, HERE, build, figures, argv, _options)
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--train", action="store_true", help=f"train the heads anew and keep them in {trained.FILE.name}"
+    )
+    parser.add_argument(
+        "--measure",
+        action="store_true",
+        help="serve all held-out texts, beside moderation-light, and write quality.json (implied by --write-readme)",
+    )
 
 
 def build(options: argparse.Namespace, console: Console) -> dict[str, Any]:
-    """Train, pack and measure; write model.tar.gz and quality.json into `options.out` and return the latter."""
+    """Pack, and measure where that was asked for; write into `options.out`, and return what is known of the archive."""
+    texts = training.texts()
+    files = training.encoders([block for blocks in training.BLOCKS.values() for block in blocks])
+    heads = _heads(texts, files, options, console)
+    with tempfile.TemporaryDirectory(prefix=f"{NAME}-") as scratch:
+        files |= _more_files(files, heads, baked=options.baked)
+        packed = Path(scratch) / "model.tar.gz"
+        archive.pack(files, packed)
+        if options.measure or options.write_readme:
+            report = _measured(texts, heads, packed, Path(scratch), console)
+            workshop.replace(options.out / "quality.json", (json.dumps(report, indent=2) + "\n").encode())
+        else:
+            few = [example.text for halves in texts.values() for example in halves.held_out[:TRIED]]
+            served, _ = workshop.serve(packed, Path(scratch) / "model", few, lambda _: None)
+            report = {"version": served[0]["verdict"]["version"], "archive": workshop.facts_of(packed)}
+        workshop.replace(options.out / "model.tar.gz", packed.read_bytes())
+    return report
+
+
+def _heads(
+    texts: Mapping[str, dataset.Halves], files: Mapping[str, bytes], options: argparse.Namespace, console: Console
+) -> dict[str, training.Trained]:
+    key = trained.made_of(texts, files)
+    if not options.train:
+        if (kept := trained.kept(key)) is not None:
+            return kept
+        console.print(f"{trained.FILE.name} is of other texts, encoders or code: training anew (minutes)")
+    heads = {
+        language: _trained(language, halves.train, files, options.out, console) for language, halves in texts.items()
+    }
+    if options.train:
+        trained.keep(key, heads)
+    return heads
+
+
+def _measured(
+    texts: Mapping[str, dataset.Halves],
+    heads: Mapping[str, training.Trained],
+    packed: Path,
+    scratch: Path,
+    console: Console,
+) -> dict[str, Any]:
     light = LIGHT / "build" / "model.tar.gz"
     if not light.is_file():
         raise workshop.BuildError(f"{light} is missing, which this model is compared with; run `make models`")
-    texts = training.texts()
-    files = training.encoders([block for blocks in training.BLOCKS.values() for block in blocks])
-    with tempfile.TemporaryDirectory(prefix=f"{NAME}-") as scratch:
-        heads = {
-            language: _trained(language, halves.train, files, options.out, console)
-            for language, halves in texts.items()
-        }
-        files |= _more_files(files, heads, baked=options.baked)
-        packed, folder = Path(scratch) / "model.tar.gz", Path(scratch) / "model"
-        archive.pack(files, packed)
-        held_out = [example for halves in texts.values() for example in halves.held_out]
-        with workshop.bar(console, "serving the held-out texts", len(held_out)) as advance:
-            served, facts = workshop.serve(packed, folder, [example.text for example in held_out], advance)
-        rival = _mixed(texts)
-        with workshop.bar(console, "moderation-light serving the same", len(rival)) as advance:
-            lights, _ = workshop.serve(light, Path(scratch) / "light", [example.text for example in rival], advance)
-        lines = [
-            workshop.serve_lines(folder, [example.text for example in held_out[::4]], threads)
-            for threads in sorted({1, os.cpu_count() or 1})
-        ]
-        report = _report(texts, heads, served, lights, {**facts, "lines": lines}, packed)
-        workshop.replace(options.out / "quality.json", (json.dumps(report, indent=2) + "\n").encode())
-        workshop.replace(options.out / "model.tar.gz", packed.read_bytes())
-    return report
+    folder = scratch / "model"
+    held_out = [example for halves in texts.values() for example in halves.held_out]
+    with workshop.bar(console, "serving the held-out texts", len(held_out)) as advance:
+        served, facts = workshop.serve(packed, folder, [example.text for example in held_out], advance)
+    rival = _mixed(texts)
+    with workshop.bar(console, "moderation-light serving the same", len(rival)) as advance:
+        lights, _ = workshop.serve(light, scratch / "light", [example.text for example in rival], advance)
+    lines = [
+        workshop.serve_lines(folder, [example.text for example in held_out[::4]], threads)
+        for threads in sorted({1, os.cpu_count() or 1})
+    ]
+    return _report(texts, heads, served, lights, {**facts, "lines": lines}, packed)
 
 
 def _mixed(texts: Mapping[str, dataset.Halves]) -> list[dataset.Example]:

@@ -81,8 +81,8 @@ def test_bad_lines_keep_their_places() -> None:
 @pytest.mark.parametrize(
     ("body", "details"),
     [
-        (b'{"text": "a"}\n\n{"text": "b"}', [None, "the line is empty", None]),
-        (b"\n", ["the line is empty"]),
+        (b'{"text": "a"}\n\n{"text": "b"}', [None, "the record is empty", None]),
+        (b"\n", ["the record is empty"]),
         (b'{"text": "\xff"}\n{"text": "b"}\n', ["the record is not valid UTF-8 (byte 10)", None]),
         (b'\xef\xbb\xbf{"text": "a"}\r\n[]', [None, 'expected an object like {"text": "…"}, not a list']),
         ('{"text": "a\\ud800"}\n', ["text holds half of a surrogate pair at character 1"]),
@@ -96,12 +96,28 @@ def test_a_line_is_an_answer(body: bytes | str, details: list[str | None]) -> No
 
 
 @pytest.mark.usefixtures("batch")
-@pytest.mark.parametrize(("content_type", "status"), [(JSON, 400), ("text/csv", 415)])
-def test_other_faults_fail_the_body(content_type: str, status: int) -> None:
-    """A single JSON object, and a content type that is not served, are refused in a batch as anywhere."""
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (b'{"text": "a"}', None),
+        (b'{"text": ""}', "text is empty"),
+        (b"", "the record is empty"),
+        (b'{"text": "\xff"}', "the record is not valid UTF-8 (byte 10)"),
+        (b"[]", 'expected an object like {"text": "…"}, not a list'),
+    ],
+)
+def test_an_object_of_its_own_keeps_its_reason(body: bytes, detail: str | None) -> None:
+    """A failed transform job would not say which object it failed for, nor why."""
+    [answer] = answers(body, JSON)
+    assert answer.get("inferlane_error") == (detail and {"status": 400, "detail": detail})
+
+
+@pytest.mark.usefixtures("batch")
+def test_other_faults_fail_the_body() -> None:
+    """What holds for the whole job, a content type that is not served, is refused in a batch as anywhere."""
     with pytest.raises(moderation_contract.BadRequest) as raised:
-        answers(b"nonsense", content_type)
-    assert raised.value.status == status
+        answers(b"nonsense", "text/csv")
+    assert raised.value.status == 415
 
 
 @pytest.mark.parametrize("value", ["", "false", "1"])

@@ -7,11 +7,13 @@ For each sample model, in one run on this machine:
 | request       | one at a time to a serverless container with one thread: what serverless bills; then with two |
 | lines         | the same records, many in one request to that container: what batching in the model brings    |
 | start-up      | billed seconds of a job of one record                                                         |
-| MultiRecord   | billed seconds, less start-up, of a job with a worker a core; in turns (A B, B A) with        |
-| SingleRecord  | the same records and job, a call a record                                                     |
+| MultiRecord   | billed seconds, less start-up, of a job with a worker a core; in turns (A B C, C B A) with    |
+| SingleRecord  | the same records and job, a call a record, as many at a time as there are cores; and          |
+| by default    | one at a time, which is what SageMaker does for a job that says nothing else                  |
 | the whole job | as many records as a job of the bill has, where that takes two minutes at most                |
 
-The bills (`batch_bill.py`) are made of these, of the price book, and of assumptions that `--assume` changes.
+The bills (`batch_bill.py`) are made of these, of the price book, and of assumptions that `--assume` changes. Serverless
+is billed at its cheapest size that holds the model, and at the size that the sample stack gives it.
 """
 
 from __future__ import annotations
@@ -27,15 +29,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, NamedTuple
 
+import yaml
+
 from workbench.bench.batch_bill import TARGET, Assumptions, Bill, Prices, Service
-from workbench.bench.batch_site import JSON, JSON_LINES, Container, Site, site
+from workbench.bench.batch_site import JSON, JSON_LINES, Container, Site, Strategy, site
 from workbench.bench.processes import BenchError
 from workbench.stack.layout import project_root
 
 PAIRS: Final = 3
 WHOLE_S: Final = 120
 """A whole job is run where it would take at most so long by the pairs' rate."""
+SAMPLE: Final = ("Pulumi.mature.yaml", "moderation")
+"""The stack file, and the model in it, that says how much memory the sample's serverless lane has."""
 TEXTS: Final = "models/moderation-light/data/surge_toxicity_en.csv"
+_WAYS: Final[tuple[tuple[Strategy, int | None], ...]] = (
+    ("MultiRecord", None), ("SingleRecord", None), ("SingleRecord", 1),
+)  # fmt: skip
+"""Strategy, and calls at a time (None: as many as cores)."""
 HEADROOM: Final = 1.25
 """Of serverless memory over what the model's process was seen to hold."""
 
@@ -66,7 +76,7 @@ class BatchBench:
 
     def steps(self) -> int:
         """How often `measure` calls `step`."""
-        return len(self.subjects) * (2 * PAIRS + 4)
+        return len(self.subjects) * (len(_WAYS) * PAIRS + 4)
 
     def measure(self, step: Callable[[], None]) -> dict[str, Any]:
         """By model: what was measured, the ledger, the whole bill, where it turns. Raises `BenchError`."""
@@ -74,12 +84,13 @@ class BatchBench:
             prices = Prices.of(_book(), self.assumed)
         except KeyError as error:
             raise BenchError(f"the price book has no {error} for {self.assumed.region}") from error
-        found: dict[str, Any] = {"assumed": asdict(self.assumed), "cores": 0}
+        sample_mb = _sample_mb()
+        found: dict[str, Any] = {"assumed": asdict(self.assumed), "cores": 0, "sample_mb": sample_mb}
         with site() as here:
             found["cores"] = here.cores
             for subject in self.subjects:
                 seen = _measured(here, subject, self.assumed.requests_per_job, step)
-                found[subject.name] = {**seen.figures, **billed(Bill(seen.service, prices, self.assumed))}
+                found[subject.name] = {**seen.figures, **billed(Bill(seen.service, prices, self.assumed), sample_mb)}
         return found
 
 
@@ -123,7 +134,7 @@ def _measured(here: Site, subject: Subject, whole: int, step: Callable[[], None]
         *(statistics.median(each) for each in zip(*((job.billed_s, job.cpu_s) for job in starts), strict=True))
     )
     step()
-    multi, single = _pairs(here, subject.name, records, start, step)
+    multi, single, by_default = _in_turns(here, subject.name, records, start, step)
     record_s, ran = statistics.median(work.billed_s for work in multi) / len(records), len(records)
     if record_s * whole <= WHOLE_S:
         billed_s = here.transform(subject.name, _records(whole), "MultiRecord").billed_s - start.billed_s
@@ -139,7 +150,7 @@ def _measured(here: Site, subject: Subject, whole: int, step: Callable[[], None]
         answer_bytes=len(starts[0].answers[0]),
     )
     figures = {
-        "throughput": _throughput(multi, single, len(records), here.cores),
+        "throughput": _throughput(multi, single, by_default, len(records), here.cores),
         "why": {
             "request_ms": round(one.request_s * 1e3, 2),
             "request_cpu_ms": round(one.request_cpu_s * 1e3, 2),
@@ -155,19 +166,26 @@ def _measured(here: Site, subject: Subject, whole: int, step: Callable[[], None]
     return _Seen(service, figures)
 
 
-def _throughput(multi: Sequence[_Work], single: Sequence[_Work], records: int, cores: int) -> dict[str, Any]:
-    """Records a second by either strategy, and their ratio, by the clock and by what the cores did.
+def _throughput(
+    multi: Sequence[_Work], single: Sequence[_Work], by_default: Sequence[_Work], records: int, cores: int
+) -> dict[str, Any]:
+    """Records a second by each way, and MultiRecord's to the others', by the clock and by what the cores did.
 
-    The two ratios differ where the machine had other things to do, or where a strategy leaves cores idle.
+    The two kinds of ratio differ where the machine had other things to do, or where a way leaves cores idle.
     """
-    ratios = [one.billed_s / many.billed_s for many, one in zip(multi, single, strict=True)]
+
+    def ratios(others: Sequence[_Work]) -> list[float]:
+        return [one.billed_s / many.billed_s for many, one in zip(multi, others, strict=True)]
+
     of_cpu = [one.cpu_s / many.cpu_s for many, one in zip(multi, single, strict=True)]
     return {
-        "multi_to_single": round(statistics.median(ratios), 3),
-        "of_pairs": [round(ratio, 3) for ratio in ratios],
+        "multi_to_default": round(statistics.median(ratios(by_default)), 3),
+        "multi_to_single": round(statistics.median(ratios(single)), 3),
+        "of_pairs": [round(ratio, 3) for ratio in ratios(single)],
         "multi_to_single_cpu": round(statistics.median(of_cpu), 3),
         "multi_records_per_s": round(records / statistics.median(work.billed_s for work in multi), 1),
         "single_records_per_s": round(records / statistics.median(work.billed_s for work in single), 1),
+        "default_records_per_s": round(records / statistics.median(work.billed_s for work in by_default), 1),
         "cores_busy": round(statistics.median(work.cpu_s / work.billed_s for work in (*multi, *single)) / cores, 3),
     }
 
@@ -188,21 +206,25 @@ def _billed_s(container: Container, record: bytes) -> float:
     return math.ceil(container.seconds(record, JSON) * 1e3) / 1e3
 
 
-def _pairs(
+def _in_turns(
     here: Site, model: str, records: Sequence[bytes], start: _Work, step: Callable[[], None]
-) -> tuple[list[_Work], list[_Work]]:
-    """Both strategies' jobs, without their start-up: MultiRecord, SingleRecord."""
-    found: dict[str, list[_Work]] = {"MultiRecord": [], "SingleRecord": []}
+) -> tuple[list[_Work], ...]:
+    """The jobs of each of the ways, in their order, without their start-up."""
+    found: tuple[list[_Work], ...] = tuple([] for _ in _WAYS)
     for turn in range(PAIRS):
-        for strategy in ("MultiRecord", "SingleRecord") if turn % 2 == 0 else ("SingleRecord", "MultiRecord"):
-            job = here.transform(model, records, strategy)
-            found[strategy].append(_Work(job.billed_s - start.billed_s, job.cpu_s - start.cpu_s))
+        for way in range(len(_WAYS)) if turn % 2 == 0 else reversed(range(len(_WAYS))):
+            strategy, at_once = _WAYS[way]
+            job = here.transform(model, records, strategy, at_once)
+            found[way].append(_Work(job.billed_s - start.billed_s, job.cpu_s - start.cpu_s))
             step()
-    return found["MultiRecord"], found["SingleRecord"]
+    return found
 
 
-def billed(bill: Bill) -> dict[str, Any]:
-    """The ledger, the whole bill and where they turn, in USD for 1,000 requests."""
+def billed(bill: Bill, sample_mb: int) -> dict[str, Any]:
+    """The ledger, the whole bill and where they turn, in USD for 1,000 requests.
+
+    `sample_mb` is the serverless memory that the sample stack has.
+    """
     size = bill.cheapest_mb
     synchronous, job, dataset = bill.whole_serverless(size), bill.whole_batch(), bill.whole_dataset()
     return {
@@ -211,6 +233,7 @@ def billed(bill: Bill) -> dict[str, Any]:
             "serverless_usd": _round(bill.serverless(size)),
             "batch_usd": _round(bill.batch()),
             "ratio": _round(bill.batch() / bill.serverless(size)),
+            "sample_ratio": _round(bill.batch() / bill.serverless(sample_mb)),
             "job_s": round(bill.job_s(bill.assumed.requests_per_job), 1),
             "ratio_by_memory_mb": {
                 str(each): _round(bill.batch() / bill.serverless(each))
@@ -257,6 +280,12 @@ def _if(bill: Bill) -> dict[str, float]:
         other = Bill(bill.service, bill.prices, bill.assumed.changed(settings), bill.operations)
         found[name] = _round(other.batch() / other.serverless(other.cheapest_mb))
     return found
+
+
+def _sample_mb() -> int:
+    name, model = SAMPLE
+    stack = yaml.safe_load((project_root() / name).read_text(encoding="utf-8"))
+    return int(stack["config"]["inferlane:models"][model]["serverless"]["memory_mb"])
 
 
 def _serverless_size(memory_mb: float) -> int:

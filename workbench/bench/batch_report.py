@@ -45,6 +45,8 @@ def full(document: Mapping[str, Any]) -> Iterator[str]:
     yield row("serverless", *(_usd(seen["ledger"]["serverless_usd"]) for _, seen in models))
     yield row("batch, start-up included", *(_usd(seen["ledger"]["batch_usd"]) for _, seen in models))
     yield row("**batch to serverless**", *(f"**{_percent(seen['ledger']['ratio'])}**" for _, seen in models))
+    sample = f"**… to the sample stack's serverless lane, {document['sample_mb']} MB**"
+    yield row(sample, *(f"**{_percent(seen['ledger']['sample_ratio'])}**" for _, seen in models))
     for size in sorted({int(s) for _, seen in models for s in seen["ledger"]["ratio_by_memory_mb"]}):
         ratios = (seen["ledger"]["ratio_by_memory_mb"].get(str(size)) for _, seen in models)
         yield row(f"… to serverless of {size} MB", *(_percent(ratio) for ratio in ratios))
@@ -73,7 +75,8 @@ _MEASURED: Final = (
     ("core time of a request by itself, container alone", "why", "request_cpu_ms", "{:.1f} ms"),
     ("core time of a record of a MultiRecord job, all of it", "why", "multi_cpu_ms", "{:.1f} ms"),
     ("core time of a record of a SingleRecord job, all of it", "why", "single_cpu_ms", "{:.1f} ms"),
-    ("MultiRecord to SingleRecord, records a second", "throughput", "multi_to_single", "{:.2f}×"),
+    ("MultiRecord to SingleRecord, one call at a time", "throughput", "multi_to_default", "{:.2f}×"),
+    ("MultiRecord to SingleRecord, a call a core at a time", "throughput", "multi_to_single", "{:.2f}×"),
     ("… by core time", "throughput", "multi_to_single_cpu", "{:.2f}×"),
     ("how busy the jobs kept the cores", "throughput", "cores_busy", "{:.0%}"),
     ("a job's start-up: container and model", "service", "startup_s", "{:.1f} s"),

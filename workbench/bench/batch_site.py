@@ -76,10 +76,11 @@ class Site:
             }
             self.sagemaker.create_model(ModelName=name + suffix, PrimaryContainer=container, ExecutionRoleArn=ROLE)
 
-    def transform(self, model: str, records: Sequence[bytes], strategy: Strategy) -> Job:
+    def transform(self, model: str, records: Sequence[bytes], strategy: Strategy, at_once: int | None = None) -> Job:
         """Run a job over these JSON records to its end. Raises `BenchError` unless each one has an answer.
 
-        Its input is several files, so that every worker has something to do to the end.
+        Its input is several files, so that every worker has something to do to the end. `at_once` is how many calls the
+        container is given at a time, as many as there are cores unless it says otherwise.
         """
         self._jobs += 1
         name = f"{model}-{self._jobs}"
@@ -93,7 +94,7 @@ class Site:
             ModelName=f"{model}-batch",
             BatchStrategy=strategy,
             MaxPayloadInMB=PAYLOAD_MB,
-            MaxConcurrentTransforms=self.cores,
+            MaxConcurrentTransforms=at_once or self.cores,
             ModelClientConfig={"InvocationsTimeoutInSeconds": JOB_S, "InvocationsMaxRetries": 0},
             TransformInput={
                 "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/{name}/in/"}},

@@ -62,13 +62,15 @@ BUDGETS: Final = (
     Budget("sagemaker", "saturated.added_ms_p50", "the same, 20 clients that wait for one core", 2.0, "ms"),
     Budget(
         "batch",
-        "heavy.throughput.multi_to_single",
-        "batch: MultiRecord to SingleRecord, heavy model",
+        "heavy.throughput.multi_to_default",
+        "batch: MultiRecord to SingleRecord, one call at a time, heavy model",
         1.5,
         "×",
         least=True,
     ),
-    Budget("batch", "heavy.ledger.ratio", "batch to serverless, compute of a request, heavy model", 0.35, "×"),
+    Budget(
+        "batch", "light.ledger.sample_ratio", "batch to the sample serverless lane, compute of a request", 0.35, "×"
+    ),
 )
 
 

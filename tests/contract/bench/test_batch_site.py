@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from workbench.bench.batch_site import JSON, JSON_LINES, Site, site
+from workbench.bench.batch_site import JSON, JSON_LINES, Site, Strategy, site
 from workbench.bench.processes import BenchError
 
 PROGRAM = b"""
@@ -34,11 +34,13 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield made
 
 
-@pytest.mark.parametrize("strategy", ["MultiRecord", "SingleRecord"])
-def test_a_job_answers_every_record_in_order_and_says_what_is_billed(here: Site, strategy: str) -> None:
+@pytest.mark.parametrize(("strategy", "at_once"), [("MultiRecord", None), ("SingleRecord", None), ("SingleRecord", 1)])
+def test_a_job_answers_every_record_in_order_and_says_what_is_billed(
+    here: Site, strategy: Strategy, at_once: int | None
+) -> None:
     """By either strategy, over several files, and in a time that holds the container's start."""
     records = [json.dumps({"number": number}).encode() for number in range(100)]
-    job = here.transform("echo", records, "MultiRecord" if strategy == "MultiRecord" else "SingleRecord")
+    job = here.transform("echo", records, strategy, at_once)
     assert [json.loads(answer)["number"] for answer in job.answers] == list(range(100))
     assert 0.05 < job.billed_s < 30
 

@@ -14,7 +14,7 @@ from workbench.bench.figures import BEGIN, END, block, rewrite_batch
 from workbench.bench.processes import BenchError
 
 SEEN: dict[str, Any] = {
-    "throughput": {"multi_to_single": 1.61, "multi_to_single_cpu": 1.5, "cores_busy": 0.97},
+    "throughput": {"multi_to_default": 2.04, "multi_to_single": 1.61, "multi_to_single_cpu": 1.5, "cores_busy": 0.97},
     "why": {
         "request_ms": 100.0,
         "request_cpu_ms": 98.0,
@@ -25,12 +25,13 @@ SEEN: dict[str, Any] = {
     "service": dataclasses.asdict(BILL.service),
     "memory_mb": 250,
     "records_run": 10_000,
-    **billed(BILL),
+    **billed(BILL, 4096),
 }
 DOCUMENT: dict[str, Any] = {
     "python": "3.11.7",
     "at": "2026-12-01T09:00:00+00:00",
     "cores": 2,
+    "sample_mb": 4096,
     "assumed": dataclasses.asdict(BILL.assumed),
     "light": SEEN,
 }
@@ -39,8 +40,10 @@ DOCUMENT: dict[str, Any] = {
 def test_the_page_shows_each_lanes_bill_and_where_it_turns() -> None:
     """Compute, the whole bill item by item, and service times; an absent model has no column."""
     made = "\n".join(batch_report.full(DOCUMENT))
-    assert "| MultiRecord to SingleRecord, records a second | 1.61× |" in made
+    assert "| MultiRecord to SingleRecord, a call a core at a time | 1.61× |" in made
     assert f"| **batch to serverless** | **{SEEN['ledger']['ratio'] * 100:.0f} %** |" in made
+    sample = f"**… to the sample stack's serverless lane, 4096 MB** | **{SEEN['ledger']['sample_ratio'] * 100:.0f} %**"
+    assert sample in made
     assert "| **total** |" in made
     assert "| whole bill ≤ 100 %: service time from |" in made
     assert "heavy" not in made
@@ -60,7 +63,7 @@ def test_the_readme_has_both_bills_of_each_way() -> None:
     made = block({"batch": {**DOCUMENT, "heavy": SEEN}})
     assert "| compute | whole bill |" in made
     assert made.count("a data set as one job") == 2
-    assert "| batch: MultiRecord to SingleRecord, heavy model | 1.61× | ≥ 1.50× |" in made
+    assert "| batch: MultiRecord to SingleRecord, one call at a time, heavy model | 2.04× | ≥ 1.50× |" in made
 
 
 def test_the_page_is_rewritten_between_its_markers() -> None:

@@ -62,7 +62,7 @@ class Subject(NamedTuple):
 
 
 SUBJECTS: Final = (
-    Subject("heavy", "models/moderation-heavy/build/model.tar.gz", 400, 150),
+    Subject("heavy", "models/moderation-heavy/build/model.tar.gz", 1200, 300),
     Subject("light", "models/moderation-light/build/model.tar.gz", 2000, 500),
 )
 

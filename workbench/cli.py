@@ -7,6 +7,7 @@ command does not wait for the imports of a slow one.
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from importlib import import_module
 from typing import Any, Final, NoReturn
@@ -77,7 +78,11 @@ def _cloud_errors() -> tuple[type[Exception], ...]:
 
 
 def main() -> None:
-    """Run the command line; an error the user can act on is one line on standard error, exit 1."""
+    """Run the command line; an error the user can act on is one line on standard error, exit 1.
+
+    SIGTERM ends it as Ctrl-C does: what it started is stopped first.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app()
     except UserError as error:

@@ -178,8 +178,9 @@ def ours(folder: Path) -> list[str]:
     return found
 
 
-def test_ctrl_c_while_starting_leaves_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """An interrupted `up` exits 130 and stops what it had started."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_while_starting_leaves_nothing(number: signal.Signals, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """An interrupted `up` exits 130 and stops what it had started; one that is told to end does the same."""
     folder, port = tmp_path_factory.mktemp("stop"), free_port()
     env = {name: value for name, value in os.environ.items() if name not in NAMED_BY} | {"INFERLANE_DIR": str(folder)}
     process = subprocess.Popen(
@@ -193,7 +194,7 @@ def test_ctrl_c_while_starting_leaves_nothing(tmp_path_factory: pytest.TempPathF
     deadline = time.monotonic() + 10
     while not ours(folder) and time.monotonic() < deadline:
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     process.communicate(timeout=20)
     assert process.returncode == 130
     assert ours(folder) == []

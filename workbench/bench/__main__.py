@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import signal
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -40,7 +41,8 @@ class Bench(Protocol):
 
 
 def main() -> None:
-    """Each measurement in turn, on an otherwise idle machine."""
+    """Each measurement in turn, on an otherwise idle machine. SIGTERM ends it as Ctrl-C does, and nothing is left."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     terminal = Terminal(as_json=True)
     names = ["decide", "router", "cold_import", "package", "sagemaker", "batch"]
     parser = argparse.ArgumentParser(prog="python -m workbench.bench", description=__doc__)
@@ -87,6 +89,9 @@ def main() -> None:
     except BenchError as error:
         terminal.say(f"error: {error}")
         sys.exit(1)
+    except KeyboardInterrupt:
+        terminal.say("stopped")
+        sys.exit(130)
     if broken:
         terminal.say("\n".join(broken))
     sys.exit(bool(broken and options.check))

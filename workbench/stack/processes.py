@@ -47,15 +47,22 @@ def spawn(
 
 @contextmanager
 def interrupts_deferred() -> Iterator[None]:
-    """Hold a Ctrl-C back until the block is done, so that what it starts is also written down. Main thread only."""
+    """Hold Ctrl-C and SIGTERM back until the block is done, so that what it starts is also written down.
+
+    Main thread only.
+    """
     held: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _frame: held.append(number))
+    before = {
+        number: signal.signal(number, lambda number, _frame: held.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         if held:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(held[0])
 
 
 def find(record: ProcessRecord) -> psutil.Process | None:

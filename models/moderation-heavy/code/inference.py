@@ -38,9 +38,9 @@ log = logging.getLogger(__name__)
 E5, MINILM = "e5", "minilm"
 ENGLISH, CHINESE = "english", "chinese"
 PREFIX = {E5: "query: ", MINILM: ""}  # what multilingual-e5 was trained with
-# Tokens an inference, padding included. These products keep one core busy from a single text on: with fewer tokens short
-# texts pay a call's fixed cost; with more, what lies between the layers falls out of a core's cache (512 took an eighth
-# more of a core a text than 128 or 256, 8,192 twice as much).
+# Tokens an inference, padding included. These products keep one core busy from a single text on: with fewer tokens
+# short texts pay a call's fixed cost; with more, what lies between the layers falls out of a core's cache (512 took an
+# eighth more of a core a text than 128 or 256, 8,192 twice as much).
 BATCH_TOKENS = 256
 MAX_CHARACTERS = 16_384  # far above 512 tokens of any language; bounds the tokenizer's work on a 6 MB text
 CHINESE_SHARE = 0.2

@@ -103,7 +103,7 @@ def test_the_topology_says_how_jobs_are_made(programs: dict[str, Program]) -> No
     assert lane.model_name == named(programs["mature"], "moderation-batch-model")["name"]
     assert (lane.instance_type, lane.instance_count, lane.usd_per_instance_hour) == ("ml.c5.xlarge", 1, 0.204)
     assert (lane.max_jobs, lane.target_records, lane.max_wait_s) == (4, 20_000, 1800)
-    assert (lane.startup_s, lane.record_s, lane.strategy) == (300, 0.05, "MultiRecord")
+    assert (lane.startup_s, lane.record_s, lane.strategy) == (300, 0.02, "MultiRecord")
     assert (lane.max_payload_mb, lane.max_concurrent, lane.max_bytes) == (6, 4, 6 * 2**20)
     assert topology.sync_lanes("moderation-heavy") == {}
 

@@ -47,10 +47,10 @@ else
 	$(BIN)/python -m pytest -m "not drill and not soak and not conformance" -n 2 --dist loadfile tests/e2e
 endif
 
-drill: setup ## the drills: minutes of load on the offline stack
+drill: setup ## the drills: minutes of load and faults on the offline stack
 	$(BIN)/python -m pytest -m drill $(ARGS)
 
-soak: setup ## the batch lane with thousands of jobs, and with everything failing around it (ten minutes)
+soak: setup ## the batch lane with thousands of jobs, and with every fault around a thousand (twelve minutes)
 	$(BIN)/python -m pytest -m soak $(ARGS)
 
 conformance: setup ## boto3, the sagemaker SDKs, Airflow, kfp and the AWS provider against what runs offline (minutes, 1.7 GB)

@@ -303,7 +303,7 @@ def deploy_in_flight(lane: Batches, strikes: Strikes, tag: str, days: int) -> De
             for job in sagemaker.list_transform_jobs(NameContains=run)["TransformJobSummaries"]
         )
 
-    eventually(in_flight, 60, "a transform job is in flight")
+    eventually(in_flight, 200, "a transform job is in flight")
     begun = time.time()
     deployed = lane.redeploy(f"another-{tag}", {"inferlane:batch": {"collect_timeout_s": 60, "job_days": days}})
     assert deployed.changed, "the deploy changed nothing"

@@ -5,7 +5,8 @@ What is ours is told by the protocol alone: the target header of the control pla
 admin paths under `/_inferlane/`. Calls of an HTTP API pass through `environments`, so that a crowd of cold starts does
 not bring the host to a halt; what goes to MiniStack passes `faulty_services`, where faults of its services are met. Of
 MiniStack we use here the public ASGI app (`ministack.app:app`, the form its own documentation starts) and environment
-variables; `service_events`, `sdk_tasks`, `async_calls` and `batch_permissions` know the few internals that we need.
+variables; `service_events`, `sdk_tasks`, `async_calls`, `batch_permissions` and `worker_folders` know the few internals
+that we need.
 
 Run as `python -m workbench.stack.gateway --port 4566 --sagemaker http://127.0.0.1:PORT`; `offline` hands it a socket
 that listens already (`--fd`), so that nobody else can have its port.
@@ -32,6 +33,7 @@ from workbench.stack.environments import Environments
 from workbench.stack.faulty_services import FaultyServices, read_body
 from workbench.stack.sdk_tasks import Answer, offer_sagemaker
 from workbench.stack.service_events import admit_services
+from workbench.stack.worker_folders import remove_aside
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -178,6 +180,7 @@ async def _serve(fd: int, sagemaker: str) -> None:
     offer_sagemaker(gateway.control)
     retry_events()
     permit_batches()
+    remove_aside()
     config = Config()
     config.bind = [f"fd://{fd}"]
     config.keep_alive_timeout = 75

@@ -53,7 +53,8 @@ async def surge(terminal: Terminal, story: Story, app: traffic.Client, backfill:
         return bool(shed_at) or time.monotonic() - began > SURGE_LIMIT_S
 
     def shed() -> bool:
-        return bool(low) and low[-1].lane == "serverless"
+        # A rule's first choice: what the model is too busy for goes to serverless too, at once and by itself.
+        return bool(low) and low[-1].attempts[:1] == ("serverless",)
 
     low: list[traffic.Answer] = []
 
@@ -72,11 +73,14 @@ async def surge(terminal: Terminal, story: Story, app: traffic.Client, backfill:
         await watch(SURGE_LIMIT_S, shed, shed_at)
         high = await surge
     promise(bool(shed_at), f"low-priority work was not shed within {SURGE_LIMIT_S:.0f} s of the surge")
+    rule = low[-1].rule
     with terminal.progress("calm: back below the lower threshold"):
         await watch(CALM_LIMIT_S, lambda: low[-1].lane == "dedicated", back_at)
     promise(bool(back_at), f"low-priority work was not back on the dedicated lane {CALM_LIMIT_S:.0f} s after the surge")
     row = story.act("surge", high + low, shed_after_s=round(shed_at[0], 1), back_after_s=round(back_at[0], 1))
-    terminal.say(line(row) + f"; shed after {row['shed_after_s']} s, back {row['back_after_s']} s after the surge")
+    terminal.say(
+        line(row) + f"; shed by rule {rule} after {row['shed_after_s']} s, back {row['back_after_s']} s after the surge"
+    )
 
 
 async def lose_the_endpoint(

@@ -179,32 +179,13 @@ def _report(
             language: {"train": len(halves.train), "train_toxic": int(workshop.toxic(halves.train).sum())}
             for language, halves in texts.items()
         },
-        "heads": {
-            language: {
-                "blocks": [".".join(block) for block in training.BLOCKS[language]],
-                "penalty": made.head.penalty,
-                "threshold": made.head.threshold,
-                "out_of_fold_accuracy": made.head.accuracy,
-                "out_of_fold_log_loss": [
-                    {"penalty": penalty, "log_loss": loss} for penalty, loss in made.head.log_loss
-                ],
-            }
-            for language, made in heads.items()
-        },
+        "heads": {language: _head(language, made) for language, made in heads.items()},
         "held_out": measured["mixed"],
         "by_language": {language: measured[language] for language in texts},
         "against": {
             "model": lights[0]["verdict"]["model"],
             "version": lights[0]["verdict"]["version"],
-            **{
-                name: {
-                    **asdict(pair),
-                    "heavy_accuracy": pair.first_accuracy,
-                    "light_accuracy": pair.second_accuracy,
-                    "gain": dict(zip(("value", "low", "high"), pair.gain, strict=True)),
-                }
-                for name, pair in against.items()
-            },
+            **{name: _pair(pair) for name, pair in against.items()},
         },
         "serving": {
             "threads": 1,
@@ -217,6 +198,25 @@ def _report(
             **facts,
         },
         "machine": workshop.machine(),
+    }
+
+
+def _head(language: str, made: training.Trained) -> dict[str, Any]:
+    return {
+        "blocks": [".".join(block) for block in training.BLOCKS[language]],
+        "penalty": made.head.penalty,
+        "threshold": made.head.threshold,
+        "out_of_fold_accuracy": made.head.accuracy,
+        "out_of_fold_log_loss": [{"penalty": penalty, "log_loss": loss} for penalty, loss in made.head.log_loss],
+    }
+
+
+def _pair(pair: paired.Paired) -> dict[str, Any]:
+    return {
+        **asdict(pair),
+        "heavy_accuracy": pair.first_accuracy,
+        "light_accuracy": pair.second_accuracy,
+        "gain": dict(zip(("value", "low", "high"), pair.gain, strict=True)),
     }
 
 

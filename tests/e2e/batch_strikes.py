@@ -8,7 +8,6 @@ left to chance; it never takes a second attempt, after which a job has failed fo
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tests.e2e.batches import Batches
+from tests.e2e.batches import Batches, repeated
 from workbench.stack.faults import Faults
 
 LEASE = "~lease"
@@ -79,23 +78,16 @@ class Strikes:
     @contextmanager
     def striking(self, every_s: float = 0.4) -> Iterator[None]:
         """Let them strike until the block ends."""
-        stop = threading.Event()
 
-        def watch() -> None:
-            while not stop.wait(every_s):
-                try:
-                    self._look()
-                except Exception as error:  # told to the test, which reads what is left
-                    self.troubles.append(error)
-                    return
+        def look() -> None:
+            try:
+                self._look()
+            except Exception as error:
+                self.troubles.append(error)  # the test, which reads what is left, need not wait for the end
+                raise
 
-        thread = threading.Thread(target=watch, daemon=True)
-        thread.start()
-        try:
+        with repeated(look, every_s):
             yield
-        finally:
-            stop.set()
-            thread.join(30)
 
     def _look(self) -> None:
         met = {fault["id"]: fault["met"] for fault in self.faults.active()}
@@ -215,7 +207,6 @@ def redriving(lane: Batches, every_s: float = 5.0) -> Iterator[list[tuple[str, d
 
     A message of a job without a record stays out: nobody was promised anything.
     """
-    stop = threading.Event()
     found: list[tuple[str, dict[str, Any] | None]] = []
 
     def look() -> None:
@@ -226,18 +217,9 @@ def redriving(lane: Batches, every_s: float = 5.0) -> Iterator[list[tuple[str, d
                 found.extend((queue, record) for record in known)
                 send_again(lane, queue, [body for body, record in zip(bodies, known, strict=True) if record])
 
-    def watch() -> None:
-        while not stop.wait(every_s):
-            look()
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
+    with repeated(look, every_s):
         yield found
-    finally:
-        stop.set()
-        thread.join(30)
-        look()
+    look()
 
 
 def owners(lane: Batches) -> Counter[str]:

@@ -13,7 +13,7 @@ import json
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -180,22 +180,37 @@ class Batches:
     @contextmanager
     def collecting(self, every_s: float = 3.0) -> Iterator[None]:
         """Call the collector more often than the scheduler's minute, until the block ends."""
-        stop = threading.Event()
 
         def turn() -> None:
-            while not stop.wait(every_s):
-                try:
-                    self.invoke("collect")
-                except RuntimeError:  # a fault test kills it on purpose; the next turn goes on
-                    continue
+            with suppress(RuntimeError):  # a fault test kills it on purpose; the next turn goes on
+                self.invoke("collect")
 
-        thread = threading.Thread(target=turn, daemon=True)
-        thread.start()
-        try:
+        with repeated(turn, every_s):
             yield
-        finally:
-            stop.set()
-            thread.join(60)
+
+
+@contextmanager
+def repeated(turn: Callable[[], object], every_s: float) -> Iterator[None]:
+    """Do something again and again, beside the block, until it ends; what it raises ends it, and is raised then."""
+    stop = threading.Event()
+    troubles: list[Exception] = []
+
+    def turns() -> None:
+        try:
+            while not stop.wait(every_s):
+                turn()
+        except Exception as error:  # raised below, in the test's own thread
+            troubles.append(error)
+
+    thread = threading.Thread(target=turns, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(60)
+    for error in troubles:
+        raise error
 
 
 class Caller:

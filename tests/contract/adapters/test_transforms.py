@@ -151,6 +151,7 @@ def test_a_name_that_exists_is_as_good(monkeypatch: pytest.MonkeyPatch, code: st
     """It was created by an earlier turn, which did not live to say so."""
     with Stub(error(code, message)) as stub:
         over(stub.url, monkeypatch).create(SPEC)
+        assert len(stub.received) == 1
 
 
 @pytest.mark.parametrize(

@@ -55,14 +55,16 @@ def listed(aws: Aws) -> list[Any]:
     return [m for page in aws.cloudwatch.get_paginator("list_metrics").paginate() for m in page["Metrics"]]
 
 
-def points(aws: Aws, endpoint: str, namespace: str, name: str, stat: str, unit: str) -> list[float]:
-    """The last minute's one-second values that have that unit, oldest first."""
+def points(
+    aws: Aws, endpoint: str, namespace: str, name: str, stat: str, unit: str, since: datetime | None = None
+) -> list[float]:
+    """One-second values that have that unit, oldest first; of the last minute if nothing else is said."""
     now = datetime.now(UTC)
     data = aws.cloudwatch.get_metric_statistics(
         Namespace=namespace,
         MetricName=name,
         Dimensions=[{"Name": "EndpointName", "Value": endpoint}, {"Name": "VariantName", "Value": VARIANT}],
-        StartTime=now - timedelta(seconds=60),
+        StartTime=since or now - timedelta(seconds=60),
         EndTime=now + timedelta(seconds=5),
         Period=1,
         Statistics=[stat],  # type: ignore[list-item]
@@ -94,13 +96,14 @@ def test_each_kind_publishes_its_metrics(emulator: Emulator, aws: Aws) -> None:
 )
 def test_counts_and_latencies(emulator: Emulator, aws: Aws) -> None:
     """Requests are counted once, latencies are microseconds, and idle bins of a dedicated variant are zero."""
-    before = sum(points(aws, "dedicated", INFERENCE, "Invocations", "Sum", "None"))
-    for _ in range(5):
-        emulator.invoke("dedicated", b'{"sleep_s": 0.05}')
+    since = datetime.now(UTC) - timedelta(seconds=60)  # one moment for both sums: a last minute would lose old requests
 
     def counted() -> float:
-        return sum(points(aws, "dedicated", INFERENCE, "Invocations", "Sum", "None"))
+        return sum(points(aws, "dedicated", INFERENCE, "Invocations", "Sum", "None", since))
 
+    before = counted()
+    for _ in range(5):
+        emulator.invoke("dedicated", b'{"sleep_s": 0.05}')
     eventually(lambda: counted() >= before + 5)
     latencies = points(aws, "dedicated", INFERENCE, "ModelLatency", "Maximum", "Microseconds")
     assert 50_000 <= latencies[-1] < 1_000_000

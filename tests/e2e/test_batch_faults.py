@@ -77,8 +77,8 @@ MODERATE_SABOTAGES = [
     (Sabotage("algorithm"), Sabotage("events", {"duplicate": 100, "shuffle_s": 4})),
     (Sabotage("internal"), Sabotage("events", {"drop": 100})),
 ]
-"""For one run each. The first wave has as many kinds of request as make four. The late event comes first: others are there
-to overtake it."""
+"""For one run each. The first wave has as many kinds of request as make four. The late event comes first: others are
+there to overtake it."""
 ALL_SABOTAGES = [
     *MODERATE_SABOTAGES,
     (Sabotage("capacity"), Sabotage("events", {"duplicate": 100, "delay_s": 12})),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -61,14 +61,15 @@ class Strikes:
     """By run."""
     troubles: list[BaseException] = field(default_factory=list)
     _under_way: dict[str, tuple[Kill, str]] = field(default_factory=dict)
-    _injected: dict[str, Sabotage] = field(default_factory=dict)
+    _injected: dict[str, tuple[str, Sabotage]] = field(default_factory=dict)
+    """By fault: the run, and what is to happen to it."""
 
     @property
     def left(self) -> list[str]:
         """What has not struck yet."""
         assert not self.troubles, self.troubles
         kills = [*self.kills, *(kill for kill, _ in self._under_way.values())]
-        sabotages = [*(one for entry in self.sabotages for one in entry), *self._injected.values()]
+        sabotages = [*(one for entry in self.sabotages for one in entry), *(one for _, one in self._injected.values())]
         return [str(one) for one in (*kills, *sabotages)]
 
     def of(self, kind: str) -> list[str]:
@@ -98,11 +99,27 @@ class Strikes:
                 del self._under_way[function]
                 if function == "collect":
                     end_lease(self.lane)
-        for fault in [fault for fault in self._injected if met[fault]]:
-            self.struck.append(str(self._injected.pop(fault)))
         self._next_kills()
-        if self.sabotages:
-            self._next_sabotages()
+        if self.sabotages or self._injected:
+            runs = runs_of(self.lane)
+            self._judge(met, {run["name"]["S"] for run in runs if run["state"]["S"] == "settled"})
+            self._next_sabotages(runs)
+
+    def _judge(self, met: Mapping[str, Any], settled: Set[str]) -> None:
+        """A run's events have fared as they were to when it is settled, anything else as soon as it was met.
+
+        What a settled run came through without, by chance or because it came too late, is for another run.
+        """
+        for fault, (run, one) in list(self._injected.items()):
+            if run not in settled and (one.kind == "events" or not met[fault]):
+                continue
+            del self._injected[fault]
+            if met[fault]:
+                self.struck.append(str(one))
+            else:
+                self.faults.clear(fault)
+                self.runs[run] = tuple(other for other in self.runs[run] if other is not one)
+                self.sabotages.append((one,))
 
     def _next_kills(self) -> None:
         for kill in list(self.kills):
@@ -118,17 +135,17 @@ class Strikes:
                 )
                 self._under_way[kill.function] = (kill, fault["id"])
 
-    def _next_sabotages(self) -> None:
+    def _next_sabotages(self, runs: Sequence[Mapping[str, Any]]) -> None:
         gathering = [
             run["name"]["S"]
-            for run in runs_of(self.lane)
+            for run in runs
             if run["state"]["S"] == "gathering" and run["attempt"]["N"] == "1" and run["parts"]["L"]
         ]
         for run in gathering:
             if self.sabotages and run not in self.runs:
                 self.runs[run] = self.sabotages.pop(0)
                 for one in self.runs[run]:
-                    self._injected[self.faults.on_jobs(run, one.kind, **one.params)["id"]] = one
+                    self._injected[self.faults.on_jobs(run, one.kind, **one.params)["id"]] = (run, one)
 
 
 def runs_of(lane: Batches) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -164,11 +165,37 @@ async def test_a_large_result_is_read_through_a_link_that_ends(lane: Batches) ->
         job = await red.job(id_)
     assert "result" not in job
     assert 0 < datetime.fromisoformat(job["result_url_expires_at"]).timestamp() - time.time() <= 900
-    read = await asyncio.to_thread(urllib3.request, "GET", job["result_url"])
-    assert (read.status, json.loads(read.data)) == (200, asked.expected)
-    query = parse_qs(urlsplit(job["result_url"]).query)
-    assert int(query["X-Amz-Expires"][0]) <= 900
-    later = job["result_url"].replace("X-Amz-Expires=900", "X-Amz-Expires=604800")
-    assert later != job["result_url"]
-    forged = await asyncio.to_thread(urllib3.request, "GET", later)
-    assert forged.status == 403, "the link's end is not covered by its signature"
+    assert await follow(job["result_url"]) == (200, asked.expected)
+    assert int(parse_qs(urlsplit(job["result_url"]).query)["X-Amz-Expires"][0]) <= 900
+    async with Caller(lane, "red") as red:
+        with setting(lane, "jobs", "INFERLANE_LINK_S", "3"):
+            soon = await red.job(id_)
+    ends = datetime.fromisoformat(soon["result_url_expires_at"]).timestamp()
+    assert await follow(soon["result_url"]) == (200, asked.expected)
+    later = soon["result_url"].replace("X-Amz-Expires=3", "X-Amz-Expires=900")
+    assert later != soon["result_url"]
+    assert (await follow(later))[0] == 403, "the link's end is not covered by its signature"
+    await asyncio.sleep(ends - time.time() + 1.5)  # both ends are told in whole seconds
+    assert (await follow(soon["result_url"]))[0] == 403, "the link outlives the end it told"
+    assert await follow(job["result_url"]) == (200, asked.expected)
+
+
+async def follow(link: str) -> tuple[int, object]:
+    """The status that a link is answered with, and the JSON it leads to."""
+    read = await asyncio.to_thread(urllib3.request, "GET", link)
+    return read.status, json.loads(read.data) if read.status == 200 else None
+
+
+@contextmanager
+def setting(lane: Batches, function: str, name: str, value: str) -> Iterator[None]:
+    """Let a function run with a variable changed, as who operates the stack could, until the block ends."""
+    client, named = lane.client("lambda"), {"FunctionName": f"inferlane-{lane.stack}-{function}"}
+    variables = client.get_function_configuration(**named)["Environment"]["Variables"]
+    before = client.get_alias(**named, Name="live")["FunctionVersion"]
+    client.update_function_configuration(**named, Environment={"Variables": {**variables, name: value}})
+    try:
+        client.update_alias(**named, Name="live", FunctionVersion=client.publish_version(**named)["Version"])
+        yield
+    finally:
+        client.update_function_configuration(**named, Environment={"Variables": variables})
+        client.update_alias(**named, Name="live", FunctionVersion=before)

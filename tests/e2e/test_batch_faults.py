@@ -348,10 +348,9 @@ def assert_as_asked(asked: Mapping[str, Asked], jobs: Mapping[str, dict[str, Any
 
 def assert_events(lane: Batches, strikes: Strikes, since: float) -> None:
     """The transform jobs and their events fared as they were to, so that the run proves something."""
-    heard: defaultdict[str, list[float]] = defaultdict(list)
-    for at, line in logged(lane, "settle", since):
-        if line["message"] in ("settle", "settle put off"):
-            heard[line["run"]].append(at)
+    late = [run for run, all_ in strikes.runs.items() if any("delay_s" in one.params for one in all_)]
+    eventually(lambda: settlings(lane, since).keys() >= set(late), 30, "every late event is heard")
+    heard = settlings(lane, since)
     sagemaker = lane.client("sagemaker")
     jobs = {
         run["name"]["S"]: sagemaker.describe_transform_job(TransformJobName=run["name"]["S"])
@@ -360,7 +359,7 @@ def assert_events(lane: Batches, strikes: Strikes, since: float) -> None:
     }
     ended = {run: job["TransformEndTime"].timestamp() for run, job in jobs.items()}
     for run, sabotage in ((run, one) for run, all_ in strikes.runs.items() for one in all_):
-        times, params = heard[run], sabotage.params
+        times, params = heard.get(run, []), sabotage.params
         if sabotage.kind == "events" and params.get("drop") == 100:
             assert not times, f"an event that was lost was heard: {sabotage}"
         elif sabotage.kind == "events" and params.get("duplicate") == 100:
@@ -375,6 +374,15 @@ def assert_events(lane: Batches, strikes: Strikes, since: float) -> None:
     overtaken = sum(later[1] < one[1] for one, later in pairwise(order))
     assert overtaken, "all events came in the order of the jobs' ends"
     assert len({job["ModelName"] for job in jobs.values()}) > 1, "the deploy replaced no model that jobs ran"
+
+
+def settlings(lane: Batches, since: float) -> dict[str, list[float]]:
+    """When the function `settle` was told of each run."""
+    heard: defaultdict[str, list[float]] = defaultdict(list)
+    for at, line in logged(lane, "settle", since):
+        if line["message"] in ("settle", "settle put off"):
+            heard[line["run"]].append(at)
+    return dict(heard)
 
 
 _REASONS: Mapping[str, tuple[str, str]] = {

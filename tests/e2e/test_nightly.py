@@ -62,8 +62,10 @@ def captured(client: Callable[[str], Any], bucket: str) -> dict[str, bytes]:
 
 def test_a_day_of_traffic_becomes_a_report_once(stack: Nights, client: Callable[[str], Any], tmp_path: Path) -> None:
     """Sent, captured, rechecked; run again nothing changes; what comes later replaces the report."""
-    calls = [Call("/kept", {"text": f"{TEXTS[n % 4]} {n}", "user": {"email": f"{n}@example.com"}}) for n in range(60)]
-    calls += [Call("/kept", {"texts": ["fine", "worse <b>"]}), Call("/kept", {"text": "refuse"})]
+    calls = [
+        Call("/kept", {"text": f"{TEXTS[n % 4]} <i>{n}", "user": {"email": f"{n}@example.com"}}) for n in range(60)
+    ]
+    calls += [Call("/kept", {"texts": ["fine", "worse"]}), Call("/kept", {"text": "refuse"})]
     calls += [Call("/hidden", {"text": "bad hidden"}), Call("/free", {"text": "bad free"})]
     send(stack, calls)
     told = run(f"{TODAY}")
@@ -79,7 +81,8 @@ def test_a_day_of_traffic_becomes_a_report_once(stack: Nights, client: Callable[
     page = tmp_path / "report.html"
     assert inferlane("report", "--date", f"{TODAY}", "--output", str(page)).returncode == 0
     text = page.read_text()
-    assert "worse <b>" not in text  # which examples are quoted is by chance; none is ever markup
+    assert "&lt;i&gt;" in text, "no example was quoted"
+    assert "<i>" not in text, "what was captured became markup"
     assert "example.com" not in text
     before = captured(client, told["bucket"])
     again = run(f"{TODAY}")

@@ -24,6 +24,7 @@ from functions.core.deferral import due_at, lanes_in_time, moment_ms, urgent
 from functions.core.document import show_time
 from functions.core.identity import owner
 from functions.core.job import PROMOTED, Job, JobKey, Work, fingerprint, keyed_id
+from functions.core.job_view import status_of
 from functions.core.policy import Policy
 from functions.core.problem import Problem
 from functions.core.request import Request
@@ -118,10 +119,10 @@ def accept(
 
 
 def _promise(request: Request, job: Job) -> Answer:
-    """202 with the job's place. Of one that exists already: how it ended, when it has."""
+    """202 with the job's place, and how it stands as far as its record tells: of one that exists already, its end."""
     document = {
         "id": job.key.id,
-        "status": "queued" if job.end is None else str(job.end.state),
+        "status": str(status_of(job, None)),
         "deadline": show_time(job.due_at),
     }
     answer = document_answer(request, document, 202)

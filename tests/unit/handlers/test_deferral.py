@@ -110,6 +110,7 @@ def test_what_batch_would_answer_too_late_is_promoted_as_it_is_accepted() -> Non
     made = front(acceptance, on=slow_to_start(10))
     urgent = {"x-inferlane-deadline-ms": "28000", "idempotency-key": "k"}
     first = promised(made.call(event(headers=urgent)))
+    assert first["status"] == "running", "nobody can stop what was promoted"
     (work,) = acceptance.promotions
     assert (work.due_at, work.lanes) == (NOW + 28, ("serverless",))
     assert acceptance.records[work.key].run == PROMOTED

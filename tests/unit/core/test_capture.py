@@ -62,8 +62,8 @@ def test_a_line_says_this_and_nothing_else() -> None:
 def test_what_is_named_is_gone_and_said_to_be() -> None:
     """From the body only; the size is what it was; a body without it is whole."""
     found = kept(NAMED)
-    assert found["input"]["body"] == '{"text": "grüße", "user": {"email": null}}'
-    assert (found["input"]["redacted"], found["input"]["bytes"]) == (True, len(ASKED.data))
+    left = '{"text": "grüße", "user": {"email": null}}'
+    assert found["input"] == {"body": left, "bytes": len(ASKED.data), "encoding": "text", "redacted": True}
     assert "redacted" not in found["output"]
     assert "ann@" not in json.dumps(found)
 
@@ -128,3 +128,22 @@ def test_a_line_is_never_larger_than_the_stream_takes() -> None:
     assert len(line_of(replace(EXCHANGE, input=hostile), ALL)) <= LONGEST_LINE
     assert kept(ALL, input=hostile)["output"]["body"] is None
     assert kept(ALL, input=hostile)["input"] == {"body": None, "bytes": LONGEST_TEXT}
+
+
+def test_a_line_is_as_short_as_json_can_be() -> None:
+    """No spaces between tokens, characters as UTF-8; half a character in a name does not lose the line."""
+    line = line_of(replace(EXCHANGE, rule="a\ud800"), ALL)
+    assert line.startswith(b'{"schema":"inferlane/capture/v1","at":')
+    assert "grüße".encode() in line
+    assert json.loads(line)["rule"] == "a\ud800"
+
+
+def test_the_longest_line_is_whole() -> None:
+    """One byte more, and the bodies are left out."""
+
+    def line(more: int) -> bytes:
+        return line_of(replace(EXCHANGE, input=Body(b"\x01" * 150_000 + b"x" * more, "text/plain")), ALL)
+
+    most = 90_000 + LONGEST_LINE - len(line(90_000))
+    assert len(line(most)) == LONGEST_LINE
+    assert len(line(most + 1)) < 1000

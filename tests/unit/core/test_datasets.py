@@ -116,9 +116,34 @@ def test_what_cannot_be_read_is_400(asked: object) -> None:
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 100_000])
 def test_what_is_no_json_is_400(body: bytes) -> None:
     """With an example in the message."""
-    with pytest.raises(DatasetError, match="The body must be JSON") as caught:
+    with pytest.raises(DatasetError) as caught:
         read_asked(body, PREFIXES, "acme")
     assert caught.value.status == 400
+    assert str(caught.value) == 'The body must be JSON such as {"input": "s3://…", "output": "s3://…"}.'
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"input": 7}, "The body cannot be read: input: expected text, found a number."),
+        ({"accept": "é"}, "accept must be printable ASCII of at most 256 characters."),
+        ({"content_type": "x" * 257}, "content_type must be printable ASCII of at most 256 characters."),
+        ({"input": "s3://shared//"}, "input must be s3://bucket/prefix, of plain segments."),
+        ({"output": "s3://shared//"}, "output must be s3://bucket/prefix, of plain segments."),
+        ({"input": "s3://vip/"}, "input lies outside the prefixes that this stack opens to you."),
+        ({"output": "s3://vip/"}, "output lies outside the prefixes that this stack opens to you."),
+    ],
+)
+def test_a_refusal_says_which_member_and_what_would_be_right(more: dict[str, object], message: str) -> None:
+    """The message is for the caller."""
+    assert refused({"input": "s3://shared/in/", "output": OUT, **more})[1] == message
+
+
+def test_the_longest_key_is_s3s() -> None:
+    """A URI of 1,024 characters is the longest that is taken."""
+    longest = f"s3://shared/{'x' * 1012}"
+    assert read({"input": longest, "output": OUT}).dataset.input == longest
+    assert refused({"input": longest + "x", "output": OUT})[0] == 400
 
 
 @pytest.mark.parametrize(

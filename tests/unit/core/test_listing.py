@@ -19,6 +19,35 @@ def test_a_list_is_of_fifty_from_the_newest_unless_said_otherwise() -> None:
     assert read_query(asked) == Query(200, (7, "0" * 32), Status.DONE)
 
 
+@pytest.mark.parametrize("limit", [1, 200])
+def test_a_page_holds_from_one_to_two_hundred(limit: int) -> None:
+    """Both ends included."""
+    assert read_query({"limit": str(limit)}).limit == limit
+
+
+@pytest.mark.parametrize(
+    ("place", "cursor"),
+    [
+        ((7, "0" * 32), "Ny4wMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMA"),
+        ((1, "f" * 32), "MS5mZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZg"),
+        ((1764464400000, "ab" * 16), "MTc2NDQ2NDQwMDAwMC5hYmFiYWJhYmFiYWJhYmFiYWJhYmFiYWJhYmFiYWJhYg"),
+        ((12345, "0" * 32), "MTIzNDUuMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDA"),
+    ],
+)
+def test_a_cursor_is_base64_without_its_padding(place: tuple[int, str], cursor: str) -> None:
+    """Whichever padding that would have been."""
+    assert cursor_of(place) == cursor
+    assert read_cursor(cursor) == place
+
+
+@pytest.mark.parametrize("cut", ["\n", "-", "_", "+/", "*"])
+def test_a_cursor_with_something_else_in_it_is_none(cut: str) -> None:
+    """What a lenient decoder would skip is an error, and what is of Base64's other alphabet means something else."""
+    cursor = cursor_of((7, "0" * 32))
+    with pytest.raises(QueryError):
+        read_cursor(cursor[:8] + cut + cursor[8:])
+
+
 @given(st.integers(0, 10**15 - 1), ids)
 def test_a_cursor_stands_for_its_place(at: int, id_: str) -> None:
     """There and back, in letters that a query needs not encode."""

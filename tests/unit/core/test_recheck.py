@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -121,3 +123,60 @@ def test_nothing_is_nothing() -> None:
     """No pair, no figure."""
     result = found()
     assert (result.total.agreement, result.kappa, result.missed) == (None, None, ())
+
+
+def test_slices_are_by_name_the_most_frequent_first() -> None:
+    """Then by name; a version that is not told is called none."""
+    old, new, untold = Verdict("ok", 0.1, "v1"), Verdict("ok", 0.1, "v2"), Verdict("ok", None, None)
+    result = found(
+        replace(pair("ok", "ok"), lane="serverless", light=untold, heavy=new),
+        replace(pair("ok", "ok"), lane="dedicated", light=new, heavy=untold, route="/b"),
+        replace(pair("ok", "ok"), lane="dedicated", light=new, heavy=new, route="/a"),
+        replace(pair("ok", "ok"), lane="batch", light=old, heavy=new, route="/b"),
+    )
+    assert [list(each) for each in (result.routes, result.lanes)] == [
+        ["/b", "/a", "/chat"],
+        ["dedicated", "batch", "serverless"],
+    ]
+    assert {name: each.verdicts for name, each in result.light_versions.items()} == {"v2": 2, "none": 1, "v1": 1}
+    assert {name: each.verdicts for name, each in result.heavy_versions.items()} == {"v2": 3, "none": 1}
+    assert list(result.light_versions) == ["v2", "none", "v1"]
+
+
+def test_scores_are_counted_by_bin() -> None:
+    """One that is not told is in none."""
+    result = found(
+        replace(pair("ok", "ok"), light=Verdict("ok", 0.111, None)),
+        replace(pair("ok", "ok"), light=Verdict("ok", 0.119, None)),
+        replace(pair("ok", "ok"), light=Verdict("ok", 0.5, None)),
+        replace(pair("ok", "ok"), light=Verdict("ok", None, None)),
+    )
+    assert result.light_scores == {11: 2, 50: 1}
+    assert result.heavy_scores == {50: 4}
+
+
+def test_examples_are_ranked_by_whoever_flags() -> None:
+    """The surest first, one without a score last; what both flag or pass is none."""
+    result = found(
+        replace(pair("ok", "toxic", 1), heavy=Verdict("toxic", None, "h1")),
+        replace(pair("ok", "toxic", 2), heavy=Verdict("toxic", 0.7, "h1")),
+        replace(pair("ok", "toxic", 3), heavy=Verdict("toxic", 0.9, "h1"), number=4),
+        replace(pair("toxic", "ok", 4), light=Verdict("toxic", 0.6, "v1")),
+        replace(pair("toxic", "ok", 5), light=Verdict("toxic", 0.8, "v1")),
+        pair("toxic", "toxic", 6),
+        pair("ok", "ok", 7),
+    )
+    assert [(each.rank, each.request_id, each.number) for each in result.missed] == [
+        (-0.9, "r-003", 4),
+        (-0.7, "r-002", 0),
+        (0.0, "r-001", 0),
+    ]
+    assert [(each.rank, each.request_id) for each in result.alarmed] == [(-0.8, "r-005"), (-0.6, "r-004")]
+    assert (result.total.missed, result.total.alarmed) == (3, 2)
+
+
+def test_labels_are_ordered_by_how_often_either_model_says_them() -> None:
+    """The passing one first, however rare it is."""
+    result = found(pair("spam", "toxic"), pair("spam", "hate"), pair("toxic", "toxic"), pair("spam", "toxic"))
+    assert result.labels == ("ok", "toxic", "spam", "hate")
+    assert result.table == ((0, 0, 0, 0), (0, 1, 0, 0), (0, 2, 0, 1), (0, 0, 0, 0))

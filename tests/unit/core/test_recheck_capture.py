@@ -126,6 +126,7 @@ def test_bodies_that_were_not_kept_cannot_be_checked() -> None:
         line_of(exchange(b"[" * 100_000, b"{}"), Wish(1.0)),
         changed(input={"body": '{"text":"\ud800"}', "encoding": "text"}),
         changed(input={"body": "not Base64", "encoding": "base64"}),
+        changed(input={"body": "eyJ0ZXh0IjoiYSJ9*", "encoding": "base64"}),
     ],
 )
 def test_what_is_no_json_cannot_be_checked(line: bytes) -> None:
@@ -201,6 +202,20 @@ def test_a_time_may_be_written_out() -> None:
 def test_a_score_that_is_none_is_left_out(score: object) -> None:
     """The label counts all the same."""
     assert verdicts_of({"label": "toxic", "score": score}) == (Verdict("toxic", None, None),)
+
+
+@pytest.mark.parametrize("score", [0, 1, 0.0, 1.0, 0.25])
+def test_a_score_reaches_from_nothing_to_certainty(score: float) -> None:
+    """Both ends included."""
+    assert verdicts_of({"label": "toxic", "score": score}) == (Verdict("toxic", float(score), None),)
+
+
+@pytest.mark.parametrize(
+    ("record", "texts"), [({"text": "a"}, ["a"]), ({"texts": ["a", "b"]}, ["a", "b"]), ({"texts": [], "text": "a"}, [])]
+)
+def test_texts_are_those_that_are_asked_about(record: object, texts: list[str]) -> None:
+    """One, or several; those that are said as several count."""
+    assert texts_of(record) == texts
 
 
 def test_names_are_bounded_and_whole() -> None:

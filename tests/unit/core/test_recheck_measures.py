@@ -15,6 +15,7 @@ from functions.core.recheck_measures import (
     BINS,
     FEWEST,
     Z_95,
+    Drift,
     bin_of,
     chi_squared_999,
     drift,
@@ -181,7 +182,8 @@ def test_too_few_scores_tell_nothing() -> None:
     many, few = {1: FEWEST}, {1: FEWEST - 1}
     for ours, theirs in ((many, few), (few, many), (many, {})):
         found = drift(ours, theirs)
-        assert (found.level, found.psi, found.ks) == ("unknown", None, None)
+        assert found == Drift("unknown", None, None, None, None, sum(ours.values()), sum(theirs.values()))
+    assert drift(many, many).level == "stable"
 
 
 def test_what_stays_is_stable() -> None:
@@ -225,3 +227,32 @@ def test_chance_alone_seldom_raises_an_alarm() -> None:
         raised += found.level != "stable"
     assert passed > 300
     assert raised <= 8
+
+
+def test_chance_has_its_laws_bounds() -> None:
+    """In tables chi-squared's 99.9th percentile at nine degrees is 27.877, and Kolmogorov's 1.9495."""
+    found = drift(dict.fromkeys(range(BINS), 10), dict.fromkeys(range(BINS), 5))
+    assert found.psi_chance == pytest.approx((1 / 1000 + 1 / 500) * 27.877, rel=0.02)
+    assert found.ks_chance == pytest.approx(1.9495 * math.sqrt((1000 + 500) / (1000 * 500)), rel=1e-4)
+
+
+def test_the_index_is_over_the_baselines_tenths() -> None:
+    """Against writing the groups down: each holds a tenth of the baseline, and a bin is never cut."""
+    even = dict.fromkeys(range(BINS), 10)
+    moved = {**even, 5: 110}
+    tenths = [200, *[100] * 9]
+    assert drift(moved, even).psi == pytest.approx(stability(tenths, [100] * 10))
+    lumpy = {0: 350, 1: 50, 2: 100, 50: 400, 99: 100}
+    assert drift(even, lumpy).psi == pytest.approx(stability([10, 10, 10, 480, 490], [350, 50, 100, 400, 100]))
+    uneven = {10: 60, 20: 60, 30: 880}
+    assert drift(even, uneven).psi == pytest.approx(stability([210, 100, 690], [120, 880, 0]))
+
+
+@pytest.mark.parametrize(("moved", "level"), [(99, "stable"), (101, "look"), (199, "look"), (201, "shift")])
+def test_the_gap_is_told_from_a_tenth_and_a_fifth_on(moved: int, level: str) -> None:
+    """So many of 1,000 scores, each time a thousandfold, within one of the index's groups where it says nothing."""
+    before = {0: 500_000, 1: 500_000}
+    assert drift({0: 500_000 - moved * 1000, 1: 500_000 + moved * 1000}, before).ks == pytest.approx(moved / 1000)
+    found = drift({20: 500_000 - moved * 1000, 21: 500_000 + moved * 1000}, {20: 500_000, 21: 500_000, 22: 0})
+    assert found.ks == pytest.approx(moved / 1000)
+    assert found.level == level

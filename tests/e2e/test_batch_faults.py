@@ -348,8 +348,18 @@ def assert_as_asked(asked: Mapping[str, Asked], jobs: Mapping[str, dict[str, Any
 
 def assert_events(lane: Batches, strikes: Strikes, since: float) -> None:
     """The transform jobs and their events fared as they were to, so that the run proves something."""
-    late = [run for run, all_ in strikes.runs.items() if any("delay_s" in one.params for one in all_)]
-    eventually(lambda: settlings(lane, since).keys() >= set(late), 30, "every late event is heard")
+    owed = {
+        run: 2 if one.params.get("duplicate") == 100 else 1
+        for run, all_ in strikes.runs.items()
+        for one in all_
+        if one.kind == "events" and "drop" not in one.params
+    }
+
+    def told() -> bool:
+        heard = settlings(lane, since)
+        return all(len(heard.get(run, [])) >= times for run, times in owed.items())
+
+    eventually(told, 30, "every event that is late or comes twice is heard")
     heard = settlings(lane, since)
     sagemaker = lane.client("sagemaker")
     jobs = {
